@@ -1,0 +1,319 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The marginalized graph kernel, as scikit-learn sees it."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import TransformerMixin
+from sklearn.gaussian_process.kernels import GenericKernelMixin, Hyperparameter, Kernel
+from sklearn.utils import Tags, TargetTags, TransformerTags, estimator_html_repr
+from sklearn.utils.validation import check_is_fitted
+
+from sklearn_mgk import gram
+from sklearn_mgk.base_kernels import BaseKernel
+from sklearn_mgk.graphs import GraphBatch, as_batch
+from sklearn_mgk.normalization import normalize, normalize_gradient, normalized_diagonal
+from sklearn_mgk.parameters import Parametrized
+from sklearn_mgk.plan import join, make_plan, make_sides
+from sklearn_mgk.starting import StartingProbability
+from sklearn_mgk.validation import check_parameters
+
+
+class MarginalizedGraphKernel(Parametrized, TransformerMixin, GenericKernelMixin, Kernel):
+    r"""Similarity of graphs: the expected similarity of random walks on them.
+
+    Two walkers move on two graphs at once. The kernel adds up, over all walks that both can take in
+    step, the probability of the walks times the similarity of the nodes and edges they meet [1]_:
+
+    .. math::
+
+        K(G, G') = \sum_{i i'} p_i p'_{i'} x_{i i'}, \qquad
+        (D V^{-1} - W)\, x = D q
+
+    with :math:`V_{ii'} = k_v(v_i, v'_{i'})`, :math:`W_{ii',jj'} = A_{ij} A'_{i'j'} k_e(e_{ij},
+    e'_{i'j'})`, :math:`D = \mathrm{diag}(d_i d'_{i'})` and :math:`q = q_i q'_{i'}`; the system is
+    solved by preconditioned conjugate gradients [2]_.
+
+    It is at once a kernel for Gaussian processes (``GaussianProcessRegressor(kernel=...)``, composes
+    with ``+``, ``*``, ``ConstantKernel``, ``WhiteKernel``), a callable (``SVC(kernel=...)``) and a
+    transformer from graphs to rows of the Gram matrix (in a ``Pipeline`` before
+    ``SVC(kernel="precomputed")``).
+
+    Parameters
+    ----------
+    node_kernel, edge_kernel : BaseKernel, default=None
+        Similarity of two nodes and of two edges by their attributes, between 0 and 1. None means 1:
+        all nodes, or edges, are alike. Where the node kernel is 0 two nodes cannot be visited
+        together.
+    starting_probability : float, str or StartingProbability, default=1.0
+        Where walks start: one positive number, the node attribute that holds it, or
+        a `StartingProbability` with trainable values. Need not add up to 1.
+    stopping_probability : float or str, default=0.05
+        Probability q with which a walk stops at each node, between 0 and 1; small values look at
+        long walks. Or the node attribute that holds it.
+    stopping_probability_bounds : pair of floats, or "fixed", default=(1e-4, 0.9999)
+        Range in which an optimiser may move q.
+    stopping_rule : {"probability", "additive"}, default="probability"
+        How q is read. "probability": the walk stops with q at each node, whatever the unit of the
+        weights. "additive": q adds to the weights of the edges at the node, and the walk stops with
+        their share q / (q + weights); then q may be any positive number.
+    min_steps : {0, 1}, default=0
+        Shortest walk counted. 1 leaves out walks that never move.
+    normalization : {None, "cosine", "size"}, default=None
+        "cosine" divides by the geometric mean of the self-similarities. "size" multiplies the
+        cosine by exp(-((K(G, G) - K(G', G')) / size_scale)^2).
+    size_scale : float, default=100.0
+        Scale of "size", in units of K. A hyperparameter with "size" only.
+    size_scale_bounds : pair of floats, or "fixed", default=(1e-2, 1e5)
+        Range in which an optimiser may move it.
+    dtype : {"float64", "float32"}, default="float64"
+        Floating-point type of the solves. Matrices returned are float64.
+    tol : float, default=1e-8
+        Residual at which a solve stops, relative to the right-hand side. The error of K is of the
+        same order.
+    max_iter : int, default=1000
+        Limit on the iterations of one solve; `ConvergenceWarning` where it is reached.
+    backend : str, default="auto"
+        One of `available_backends()`, or "auto" for the fastest.
+    cache_size : float, default=128
+        Memory [MB] for values already solved, which later calls with the same settings reuse, from
+        any kernel of the process. 0 keeps nothing.
+    verbose : bool, default=False
+        Show a progress bar.
+
+    Attributes
+    ----------
+    graphs_ : GraphBatch
+        Graphs seen in `fit`.
+
+    See Also
+    --------
+    StartingProbability : Trainable starting probabilities.
+    SmilesToGraphs : Molecules to graphs.
+
+    References
+    ----------
+    .. [1] H. Kashima, K. Tsuda, A. Inokuchi, "Marginalized kernels between labeled graphs",
+       ICML 2003.
+    .. [2] Y.-H. Tang, O. Selvitopi, D. T. Popovici, A. Buluc, "A high-throughput solver for
+       marginalized graph kernels on GPU", IPDPS 2020.
+       https://doi.org/10.1109/IPDPS47924.2020.00080
+
+    Examples
+    --------
+    >>> from sklearn_mgk import MarginalizedGraphKernel, from_smiles
+    >>> from sklearn_mgk.base_kernels import KroneckerDelta, SquaredExponential
+    >>> kernel = MarginalizedGraphKernel(
+    ...     node_kernel=KroneckerDelta("element", h=0.3),
+    ...     edge_kernel=SquaredExponential("order", length_scale=0.5),
+    ...     normalization="cosine",
+    ... )
+    >>> kernel(from_smiles(["CCO", "CCN", "c1ccccc1"])).round(2)
+    array([[1.  , 0.76, 0.52],
+           [0.76, 1.  , 0.52],
+           [0.52, 0.52, 1.  ]])
+    """
+
+    def __init__(
+        self,
+        node_kernel: BaseKernel | None = None,
+        edge_kernel: BaseKernel | None = None,
+        *,
+        starting_probability: float | str | StartingProbability = 1.0,
+        stopping_probability: float | str = 0.05,
+        stopping_probability_bounds: tuple[float, float] | str = (1e-4, 0.9999),
+        stopping_rule: str = "probability",
+        min_steps: int = 0,
+        normalization: str | None = None,
+        size_scale: float = 100.0,
+        size_scale_bounds: tuple[float, float] | str = (1e-2, 1e5),
+        dtype: str = "float64",
+        tol: float = 1e-8,
+        max_iter: int = 1000,
+        backend: str = "auto",
+        cache_size: float = 128,
+        verbose: bool = False,
+    ):
+        self.node_kernel = node_kernel
+        self.edge_kernel = edge_kernel
+        self.starting_probability = starting_probability
+        self.stopping_probability = stopping_probability
+        self.stopping_probability_bounds = stopping_probability_bounds
+        self.stopping_rule = stopping_rule
+        self.min_steps = min_steps
+        self.normalization = normalization
+        self.size_scale = size_scale
+        self.size_scale_bounds = size_scale_bounds
+        self.dtype = dtype
+        self.tol = tol
+        self.max_iter = max_iter
+        self.backend = backend
+        self.cache_size = cache_size
+        self.verbose = verbose
+
+    def __call__(self, X, Y=None, eval_gradient: bool = False):
+        """Return the Gram matrix, and its derivatives on request.
+
+        Parameters
+        ----------
+        X, Y : GraphBatch or sequence of Graph
+            Graphs; Y defaults to X.
+        eval_gradient : bool, default=False
+            Whether to return the derivatives as well. Only without Y.
+
+        Returns
+        -------
+        K : ndarray of shape (n_X, n_Y), float64
+            Kernel values; exactly symmetric without Y.
+        K_gradient : ndarray of shape (n_X, n_X, n_dims), float64
+            Derivatives by the logarithm of each free hyperparameter. Only with `eval_gradient`.
+
+        Raises
+        ------
+        ValueError
+            A parameter or a base kernel is out of range, an attribute is missing or not finite, or
+            derivatives are asked for with Y.
+        FloatingPointError
+            A value is not finite.
+        """
+        check_parameters(self)
+        if eval_gradient and Y is not None:
+            raise ValueError("the gradient can be computed only where Y is None")
+        batch, n_left = join(X, None if Y is X else Y)
+        left, right = make_sides(self, batch, n_left)
+        plan = make_plan(self, batch, eval_gradient and self.n_dims > 0)
+        values, slopes = gram.gram(plan, left, right)
+        self._normalize(plan, values, slopes, left, right)
+        if not eval_gradient:
+            return values
+        return values, slopes
+
+    def _normalize(self, plan, values, slopes, left, right) -> None:
+        """Normalise values and derivatives in place."""
+        if self.normalization is None:
+            return
+        if right is None:
+            s = s2 = values.diagonal().copy()
+        else:
+            s, s2 = (gram.diagonal(plan, side)[0] for side in (left, right))
+        raw_slopes = slopes.diagonal().T.copy()
+        normalize(values, s, s2, self)
+        if right is None:
+            np.fill_diagonal(values, normalized_diagonal(s, self))
+        if slopes.shape[2]:
+            normalize_gradient(slopes, values, s, raw_slopes, self)
+
+    def diag(self, X) -> NDArray:
+        """Return the diagonal of the Gram matrix, ``kernel(X).diagonal()``.
+
+        Parameters
+        ----------
+        X : GraphBatch or sequence of Graph
+            Graphs.
+
+        Returns
+        -------
+        ndarray of shape (n_X,), float64
+            Similarity of each graph with itself.
+        """
+        check_parameters(self)
+        batch, n = join(X, None)
+        side, _ = make_sides(self, batch, n)
+        raw, _ = gram.diagonal(make_plan(self, batch, False), side)
+        return normalized_diagonal(raw, self)
+
+    def nodal(self, X, Y=None) -> NDArray:
+        """Return kernel values by node: the share of each pair of starting nodes.
+
+        Parameters
+        ----------
+        X, Y : GraphBatch or sequence of Graph
+            Graphs; Y defaults to X.
+
+        Returns
+        -------
+        ndarray of shape (nodes of X, nodes of Y), float64
+            ``p_i p'_i' x_(ii')``, graph after graph in the order given, nodes in the order of
+            each graph. The block of two graphs adds up to their kernel value without
+            normalisation.
+
+        Examples
+        --------
+        >>> from sklearn_mgk import MarginalizedGraphKernel, from_smiles
+        >>> MarginalizedGraphKernel().nodal(from_smiles(["CO"])).shape
+        (2, 2)
+        """
+        check_parameters(self)
+        batch, n = join(X, None if Y is X else Y)
+        left = gram.Side.of_all(np.arange(n), "X")
+        right = None if n == len(batch) else gram.Side.of_all(np.arange(n, len(batch)), "Y")
+        return gram.nodal(make_plan(self, batch, False), batch.sizes, left, right)
+
+    def fit(self, X, y=None) -> MarginalizedGraphKernel:
+        """Keep the graphs that `transform` compares with.
+
+        Parameters
+        ----------
+        X : GraphBatch or sequence of Graph
+            Graphs.
+        y : object, default=None
+            Ignored.
+
+        Returns
+        -------
+        MarginalizedGraphKernel
+            This kernel.
+        """
+        check_parameters(self)
+        self.graphs_ = as_batch(X)
+        return self
+
+    def transform(self, X) -> NDArray:
+        """Return the kernel values between graphs and those seen in `fit`.
+
+        Parameters
+        ----------
+        X : GraphBatch or sequence of Graph
+            Graphs.
+
+        Returns
+        -------
+        ndarray of shape (n_X, n_fit), float64
+            ``kernel(X, graphs_)``.
+        """
+        check_is_fitted(self)
+        return self(X, self.graphs_)
+
+    def fit_transform(self, X, y=None) -> NDArray:
+        """Fit, and return the Gram matrix of the graphs; solves each pair once."""
+        return self.fit(X)(self.graphs_)
+
+    def get_feature_names_out(self, input_features=None) -> NDArray:
+        """Return a name for each graph seen in `fit`, that is for each column of `transform`."""
+        check_is_fitted(self)
+        return np.array([f"graph{k}" for k in range(len(self.graphs_))], dtype=object)
+
+    @property
+    def hyperparameters(self) -> list[Hyperparameter]:
+        """Hyperparameters in the order of the parameters, those of base kernels nested."""
+        found = super().hyperparameters
+        return [h for h in found if h.name != "size_scale" or self.normalization == "size"]
+
+    def is_stationary(self) -> bool:
+        """Return False: graphs have no differences."""
+        return False
+
+    def __sklearn_tags__(self) -> Tags:
+        """Say that this is a transformer of objects that are no table."""
+        tags = Tags(
+            estimator_type=None,
+            target_tags=TargetTags(required=False),
+            transformer_tags=TransformerTags(preserves_dtype=[]),
+        )
+        tags.input_tags.two_d_array = False
+        return tags
+
+    def _repr_html_(self) -> str:
+        """Show the kernel and its parameters in a notebook."""
+        return estimator_html_repr(self)

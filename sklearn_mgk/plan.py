@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""From a kernel and graphs to a problem for a backend, and a plan for the Gram layer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from functools import partial
+
+import numpy as np
+
+from sklearn.gaussian_process.kernels import Kernel
+
+from sklearn_mgk.base_kernels import Constant
+from sklearn_mgk.base_kernels.labels import intern
+from sklearn_mgk.gram import Plan, Side
+from sklearn_mgk.graphs import GraphBatch, as_batch
+from sklearn_mgk.identity import fingerprints
+from sklearn_mgk.parameters import Parametrized
+from sklearn_mgk.solver import get_backend
+from sklearn_mgk.solver.problem import LabelKernel, Problem
+from sklearn_mgk.solver.topology import topology
+from sklearn_mgk.starting import StartingProbability
+from sklearn_mgk.walk import describe_walk
+
+# Parameters that change how values are obtained or shaped afterwards, not the values themselves.
+_NOT_IN_KEY = {"cache_size", "verbose", "normalization", "size_scale"}
+
+
+def join(X, Y) -> tuple[GraphBatch, int]:
+    """Put the graphs of both sides into one batch; also the number of graphs of X."""
+    left = as_batch(X)
+    if Y is None:
+        return left, len(left)
+    right = as_batch(Y)
+    return GraphBatch.concatenate([left, right]), len(left)
+
+
+def make_sides(kernel, batch: GraphBatch, n_left: int) -> tuple[Side, Side | None]:
+    """Find the distinct graphs along each side of a matrix."""
+    names = _attributes_read(kernel)
+    prints = batch.cached(("fingerprints", *names), partial(fingerprints, batch, *names))
+    left = Side.of(np.arange(n_left), prints, "X")
+    if n_left == len(batch):
+        return left, None
+    return left, Side.of(np.arange(n_left, len(batch)), prints, "Y")
+
+
+def make_plan(kernel, batch: GraphBatch, eval_gradient: bool) -> Plan:
+    """Prepare the backend for the graphs of a batch, and the key of the cache."""
+    problem = make_problem(kernel, batch)
+    solve = get_backend(kernel.backend).solver(problem, eval_gradient)
+    key = settings_key(kernel) if kernel.cache_size > 0 else None
+    n_theta = kernel.n_dims if eval_gradient else 0
+    return Plan(solve, n_theta, key, kernel.cache_size * 1e6, kernel.verbose)
+
+
+def make_problem(kernel, batch: GraphBatch) -> Problem:
+    """Describe the linear systems between all graphs of a batch."""
+    node_kernel, edge_kernel = base_kernels_of(kernel)
+    walk = describe_walk(kernel, batch, topology(batch).weight_sum)
+    return Problem(
+        batch=batch,
+        node=LabelKernel(
+            node_kernel, intern(batch, "node", node_kernel.attributes), "node_kernel"
+        ),
+        edge=LabelKernel(
+            edge_kernel, intern(batch, "edge", edge_kernel.attributes), "edge_kernel"
+        ),
+        degree=walk.degree,
+        stop=walk.stop,
+        start=walk.start,
+        degree_slope=walk.degree_slope,
+        stop_slope=walk.stop_slope,
+        category=walk.category,
+        n_categories=walk.n_categories,
+        trainable_stop=walk.trainable_stop,
+        min_steps=kernel.min_steps,
+        max_iter=kernel.max_iter,
+        tol=kernel.tol,
+        dtype=np.dtype(kernel.dtype),
+    )
+
+
+def base_kernels_of(kernel):
+    """Node and edge kernel, `Constant(1.0)` where none is given."""
+    return tuple(k if k is not None else Constant(1.0) for k in (kernel.node_kernel, kernel.edge_kernel))
+
+
+def _attributes_read(kernel) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Node and edge attributes that the values depend on."""
+    node_kernel, edge_kernel = base_kernels_of(kernel)
+    p, q = kernel.starting_probability, kernel.stopping_probability
+    names = [*node_kernel.attributes]
+    names += [p.attribute] if isinstance(p, StartingProbability) else []
+    names += [value for value in (p, q) if isinstance(value, str)]
+    return tuple(dict.fromkeys(names)), tuple(edge_kernel.attributes)
+
+
+def settings_key(kernel) -> Hashable | None:
+    """All parameters that values depend on; None where one of them cannot be compared."""
+    params = kernel.get_params(deep=False)
+    try:
+        key = _freeze({k: v for k, v in params.items() if k not in _NOT_IN_KEY})
+        hash(key)
+    except TypeError:
+        return None
+    return key
+
+
+def _freeze(value) -> Hashable:
+    """A hashable stand-in that is equal for equal parameters; bounds do not matter."""
+    if isinstance(value, Parametrized | Kernel):
+        return type(value), _freeze(value.get_params(deep=False))
+    if isinstance(value, Mapping):
+        return tuple((k, _freeze(v)) for k, v in value.items() if not str(k).endswith("_bounds"))
+    if isinstance(value, list | tuple | np.ndarray):
+        return tuple(_freeze(v) for v in value)
+    return value
