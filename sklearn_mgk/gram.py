@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """From pairs of graphs to matrices: each distinct pair solved once, then laid out.
 
-    graphs -> distinct graphs -> pairs not solved before -> backend -> matrix -> normalisation
+graphs -> distinct graphs -> pairs not solved before -> backend -> matrix -> normalisation
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -201,7 +202,7 @@ def nodal(plan: Plan, sizes: NDArray, rows: Side, columns: Side | None = None) -
             bar.update(len(pairs))
     report.close()
     if symmetric:
-        for lo, hi in zip(row_ptr[:-1], row_ptr[1:], strict=True):
+        for lo, hi in pairwise(row_ptr):
             matrix[hi:, lo:hi] = matrix[lo:hi, hi:].T
     return matrix
 
@@ -214,7 +215,7 @@ def _count(rows, columns, symmetric: bool) -> int:
 def _pairs_of_matrix(
     rows, columns, symmetric: bool, known: NDArray | None, n_theta: int
 ) -> Iterator[NDArray]:
-    """Pairs (places among the distinct graphs) whose values are missing, in chunks of whole rows."""
+    """Pairs of distinct graphs whose values are missing, in chunks of whole rows."""
     n, m = len(rows.first), len(columns.first)
     most = max(1, int(CHUNK_BYTES / (64 + 24 * n_theta)) // m)
     for lo in range(0, n, most):
@@ -289,8 +290,9 @@ class _Report:
             )
 
     def _names(self, pairs: NDArray) -> str:
+        rows, columns = self.rows, self.columns
         return ", ".join(
-            f"({self.rows.name}[{self.rows.first[i]}], {self.columns.name}[{self.columns.first[j]}])"
+            f"({rows.name}[{rows.first[i]}], {columns.name}[{columns.first[j]}])"
             for i, j in pairs[:3]
         )
 

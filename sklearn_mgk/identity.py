@@ -41,7 +41,8 @@ def fingerprints(
     size = batch.sizes
     return [
         blake2b(
-            size[g].tobytes() + nodes[slice(*batch.node_ptr[g : g + 2])].tobytes()
+            size[g].tobytes()
+            + nodes[slice(*batch.node_ptr[g : g + 2])].tobytes()
             + edges[slice(*batch.edge_ptr[g : g + 2])].tobytes(),
             digest_size=16,
         ).digest()

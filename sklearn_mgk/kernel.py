@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sklearn_mgk import gram
 from sklearn_mgk.base_kernels import BaseKernel
-from sklearn_mgk.graphs import GraphBatch, as_batch
+from sklearn_mgk.graphs import as_batch
 from sklearn_mgk.normalization import normalize, normalize_gradient, normalized_diagonal
 from sklearn_mgk.parameters import Parametrized
 from sklearn_mgk.plan import join, make_plan, make_sides
@@ -35,8 +35,8 @@ class MarginalizedGraphKernel(Parametrized, TransformerMixin, GenericKernelMixin
     e'_{i'j'})`, :math:`D = \mathrm{diag}(d_i d'_{i'})` and :math:`q = q_i q'_{i'}`; the system is
     solved by preconditioned conjugate gradients [2]_.
 
-    It is at once a kernel for Gaussian processes (``GaussianProcessRegressor(kernel=...)``, composes
-    with ``+``, ``*``, ``ConstantKernel``, ``WhiteKernel``), a callable (``SVC(kernel=...)``) and a
+    It is at once a kernel for Gaussian processes (``GaussianProcessRegressor(kernel=...)``; it
+    composes with ``ConstantKernel`` and ``WhiteKernel``), a callable (``SVC(kernel=...)``) and a
     transformer from graphs to rows of the Gram matrix (in a ``Pipeline`` before
     ``SVC(kernel="precomputed")``).
 

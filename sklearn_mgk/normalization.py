@@ -49,8 +49,8 @@ def normalize_gradient(
     Parameters
     ----------
     gradient : ndarray of shape (n, n, n_theta)
-        Derivatives of the raw Gram matrix; overwritten. The last one belongs to ``size_scale`` where
-        that is a free hyperparameter, and is overwritten whatever it holds.
+        Derivatives of the raw Gram matrix; overwritten. The last one belongs to ``size_scale``
+        where that is a free hyperparameter.
     gram : ndarray of shape (n, n)
         Normalised Gram matrix.
     diagonal : ndarray of shape (n,)

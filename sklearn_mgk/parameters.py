@@ -7,7 +7,7 @@ import inspect
 from functools import cache
 
 import numpy as np
-from sklearn.gaussian_process.kernels import Hyperparameter, Kernel
+from sklearn.gaussian_process.kernels import Hyperparameter
 
 
 @cache
@@ -30,7 +30,7 @@ class Parametrized:
         found = []
         for name in signature(type(self)):
             value = getattr(self, name)
-            if isinstance(value, Parametrized | Kernel):
+            if isinstance(value, Parametrized):
                 nested = value.hyperparameters
                 found += [h._replace(name=f"{name}__{h.name}") for h in nested]
             elif f"{name}_bounds" in signature(type(self)):
@@ -53,7 +53,7 @@ class Parametrized:
         """Return the parameters, with those of nested objects as ``name__nested`` if `deep`."""
         params = {name: getattr(self, name) for name in signature(type(self))}
         for name, value in list(params.items()) if deep else ():
-            if isinstance(value, Parametrized | Kernel):
+            if isinstance(value, Parametrized):
                 params |= {f"{name}__{key}": v for key, v in value.get_params().items()}
         return params
 
@@ -63,7 +63,7 @@ class Parametrized:
         for key, value in params.items():
             name, is_nested, rest = key.partition("__")
             known = name in signature(type(self))
-            if not known or (is_nested and not isinstance(getattr(self, name), Parametrized | Kernel)):
+            if not known or (is_nested and not isinstance(getattr(self, name), Parametrized)):
                 raise ValueError(
                     f"{type(self).__name__} has no parameter {key!r}; it has "
                     f"{sorted(self.get_params())}."
@@ -86,7 +86,7 @@ class Parametrized:
     __hash__ = None
 
     def __repr__(self) -> str:
-        """Return a call that makes the object anew; defaults other than hyperparameters left out."""
+        """Return a call that makes the object anew; leaves out defaults of settings."""
         arguments = signature(type(self))
         shown = []
         for position, (name, argument) in enumerate(arguments.items()):

@@ -3,12 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Hashable, Mapping
 from functools import partial
 
 import numpy as np
-
-from sklearn.gaussian_process.kernels import Kernel
 
 from sklearn_mgk.base_kernels import Constant
 from sklearn_mgk.base_kernels.labels import intern
@@ -60,12 +58,8 @@ def make_problem(kernel, batch: GraphBatch) -> Problem:
     walk = describe_walk(kernel, batch, topology(batch).weight_sum)
     return Problem(
         batch=batch,
-        node=LabelKernel(
-            node_kernel, intern(batch, "node", node_kernel.attributes), "node_kernel"
-        ),
-        edge=LabelKernel(
-            edge_kernel, intern(batch, "edge", edge_kernel.attributes), "edge_kernel"
-        ),
+        node=LabelKernel(node_kernel, intern(batch, "node", node_kernel.attributes), "node_kernel"),
+        edge=LabelKernel(edge_kernel, intern(batch, "edge", edge_kernel.attributes), "edge_kernel"),
         degree=walk.degree,
         stop=walk.stop,
         start=walk.start,
@@ -83,7 +77,9 @@ def make_problem(kernel, batch: GraphBatch) -> Problem:
 
 def base_kernels_of(kernel):
     """Node and edge kernel, `Constant(1.0)` where none is given."""
-    return tuple(k if k is not None else Constant(1.0) for k in (kernel.node_kernel, kernel.edge_kernel))
+    return tuple(
+        k if k is not None else Constant(1.0) for k in (kernel.node_kernel, kernel.edge_kernel)
+    )
 
 
 def _attributes_read(kernel) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -108,8 +104,8 @@ def settings_key(kernel) -> Hashable | None:
 
 
 def _freeze(value) -> Hashable:
-    """A hashable stand-in that is equal for equal parameters; bounds do not matter."""
-    if isinstance(value, Parametrized | Kernel):
+    """Return a hashable stand-in, equal for equal parameters; bounds do not matter."""
+    if isinstance(value, Parametrized):
         return type(value), _freeze(value.get_params(deep=False))
     if isinstance(value, Mapping):
         return tuple((k, _freeze(v)) for k, v in value.items() if not str(k).endswith("_bounds"))

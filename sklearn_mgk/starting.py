@@ -51,7 +51,7 @@ class StartingProbability(Parametrized):
         self.default = default
 
     def of_nodes(self, batch: GraphBatch) -> tuple[NDArray, NDArray]:
-        """Starting probability and number of the category (-1 for the default) of each node.
+        """Return the starting probability and the category (-1 for the default) of each node.
 
         Parameters
         ----------

@@ -77,7 +77,7 @@ def _starts(kernel, batch: GraphBatch) -> tuple[NDArray, NDArray, int]:
 
 
 def _node_values(value, batch: GraphBatch, parameter: str) -> NDArray:
-    """A positive number for each node: one for all, or that of a node attribute."""
+    """Return a positive number for each node: one for all, or that of a node attribute."""
     if not isinstance(value, str):
         return np.full(batch.n_nodes, float(value))
     column = batch.read("node", value)

@@ -1,12 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Dependencies point one way, and optional libraries are imported where they are needed."""
+"""Dependencies point one way, optional imports come late, and what is public is documented."""
 
 import ast
+import inspect
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from numpydoc.validate import validate
+
+import sklearn_mgk
+import sklearn_mgk.base_kernels
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "sklearn_mgk"
@@ -17,7 +22,8 @@ LAYERS = [
     {"cache", "graphs", "normalization", "parameters"},
     {"base_kernels", "identity", "octiles", "reorder", "starting"},
     {"solver", "walk"},
-    {"gram"},
+    {"gram", "validation"},
+    {"plan"},
     {"kernel"},
 ]
 # Libraries imported in the one function that needs them, and the only modules that may import
@@ -101,7 +107,7 @@ def test_files_state_their_licence(path):
     ("module", "needs"),
     [
         ("sklearn_mgk", "numpy"),
-        ("sklearn_mgk.graphs", "numpy"),
+        ("sklearn_mgk.graphs", "sklearn.base"),
         ("sklearn_mgk.base_kernels", "sklearn.gaussian_process.kernels"),
     ],
 )
@@ -113,3 +119,32 @@ def test_importing_is_light(module, needs):
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     heavy = {"numba", "sklearn.gaussian_process", *OPTIONAL}
     assert not heavy & set(done.stdout.split())
+
+
+PUBLIC = {
+    f"{module.__name__}.{name}": getattr(module, name)
+    for module in (sklearn_mgk, sklearn_mgk.base_kernels)
+    for name in module.__all__
+    if not inspect.ismodule(getattr(module, name))
+}
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_public_names_document_their_parameters(name):
+    # GL08: no docstring. PR01, PR02, PR03: parameters missing, unknown, in another order.
+    errors = [
+        error for error in validate(name)["errors"] if error[0] in ("GL08", "PR01", "PR02", "PR03")
+    ]
+    assert not errors
+
+
+@pytest.mark.parametrize("name", [name for name, value in PUBLIC.items() if inspect.isclass(value)])
+def test_public_methods_have_a_docstring(name):
+    members = {key: value for key, value in vars(PUBLIC[name]).items() if not key.startswith("_")}
+    without = [
+        key
+        for key, value in members.items()
+        if (callable(value) or isinstance(value, property))
+        and not inspect.getdoc(getattr(PUBLIC[name], key))
+    ]
+    assert not without

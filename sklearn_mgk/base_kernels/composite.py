@@ -3,7 +3,7 @@
 
 import numpy as np
 
-from sklearn_mgk.base_kernels.kernel import BaseKernel, python_text
+from sklearn_mgk.base_kernels.kernel import BaseKernel
 
 
 class CompositeKernel(BaseKernel):
@@ -33,8 +33,8 @@ class Sum(CompositeKernel):
     Examples
     --------
     >>> from sklearn_mgk.base_kernels import KroneckerDelta
-    >>> 0.5 * KroneckerDelta("element") + 0.5 * KroneckerDelta("charge")
-    Constant(0.5) * KroneckerDelta('element', h=0.5) + Constant(0.5) * KroneckerDelta('charge', h=0.5)
+    >>> 0.7 * KroneckerDelta("element", h=0.5) + 0.3
+    Constant(0.7) * KroneckerDelta('element', h=0.5) + Constant(0.3)
     """
 
     def __init__(self, k1, k2):
@@ -138,9 +138,7 @@ class Exponentiation(CompositeKernel):
 
     def __repr__(self) -> str:
         """Return the power as an expression."""
-        return (
-            f"{_enclosed(self.kernel, Sum, Product, Exponentiation)}**{python_text(self.exponent)}"
-        )
+        return f"{_enclosed(self.kernel, Sum, Product, Exponentiation)}**{self.exponent}"
 
 
 class Normalized(CompositeKernel):

@@ -15,14 +15,15 @@ class Convolution(LeafKernel):
 
     .. math:: k(x, y) = \frac{1}{|x| |y|} \sum_{u \in x} \sum_{v \in y} k_1(u, v)
 
-    or without the fraction for ``reduction="sum"``. An empty list is a label of its own: k is 1 between
-    two empty lists, and 0 between an empty list and any other. `BaseKernel.normalized` scales k to 1
-    between equal lists.
+    or without the fraction for ``reduction="sum"``. An empty list is a label of its own: k is 1
+    between two empty lists, and 0 between an empty list and any other. `BaseKernel.normalized`
+    scales k to 1 between equal lists.
 
     Parameters
     ----------
     kernel : BaseKernel
-        The kernel between elements. It names the attribute that holds the lists, and reads no other.
+        The kernel between elements. It names the attribute that holds the lists, and reads no
+        other.
     reduction : {"mean", "sum"}, default="mean"
         What is done with the values of all pairs.
 
@@ -79,8 +80,8 @@ class Convolution(LeafKernel):
     def _as_lists(self, column) -> ListColumn:
         if not isinstance(column, ListColumn) and column.ndim != 2:
             raise TypeError(
-                f"Convolution needs lists, but the attribute {self.attribute!r} holds single values "
-                f"of dtype {column.dtype}; use {self.kernel!r} itself."
+                f"Convolution needs lists, but the attribute {self.attribute!r} holds single "
+                f"values of dtype {column.dtype}; use {self.kernel!r} itself."
             )
         return as_lists(column)
 

@@ -34,9 +34,9 @@ def pivoted_cholesky(
 ) -> Factors | None:
     """Factorise a positive semidefinite table, of which only some rows are looked at.
 
-    The label that the factors so far describe worst is taken as the next pivot, until the remaining
-    diagonal is within the tolerance. What remains of a positive semidefinite table is so too, so its
-    largest entry lies on the diagonal and bounds all errors.
+    The label that the factors so far describe worst is taken as the next pivot, until the
+    remaining diagonal is within the tolerance. What remains of a positive semidefinite table is so
+    too, so its largest entry lies on the diagonal and bounds all errors.
 
     Parameters
     ----------
@@ -73,14 +73,13 @@ def pivoted_cholesky(
         error = remaining.max(initial=0.0)
         if error <= max(tolerance, rounding):
             return Factors(np.ascontiguousarray(phi[:rank].T), float(max(error, 0.0)))
-        if rank == max_rank:
-            return None
-        pivot = int(np.argmax(remaining))
-        column = np.asarray(row(pivot), dtype=np.float64) - phi[:rank, pivot] @ phi[:rank]
-        phi[rank] = column / np.sqrt(error)
-        remaining -= phi[rank] ** 2
-        remaining[pivot] = 0.0
-    raise AssertionError("the last pass of the loop returns")
+        if rank < max_rank:
+            pivot = int(np.argmax(remaining))
+            column = np.asarray(row(pivot), dtype=np.float64) - phi[:rank, pivot] @ phi[:rank]
+            phi[rank] = column / np.sqrt(error)
+            remaining -= phi[rank] ** 2
+            remaining[pivot] = 0.0
+    return None
 
 
 def factorize_table(

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Base kernels that are one formula of two labels.
 
-A kernel is a class with an attribute, hyperparameters in the constructor's signature, and one method
-`formula`, written with operators and the functions of `sklearn_mgk.base_kernels.functions`. Values,
-derivatives, compiled code and LaTeX all follow from it.
+A kernel is a class with an attribute, hyperparameters in the constructor's signature, and one
+method `formula`, written with operators and the functions of `sklearn_mgk.base_kernels.functions`.
+Values, derivatives, compiled code and LaTeX all follow from it.
 """
 
 from abc import abstractmethod
@@ -51,8 +51,9 @@ class Formula(LeafKernel):
         x, y = self._operands(x, y)
         if outer:
             x, y = _along(x, 1), _along(y, 0)
-        own = self._own_hyperparameters()
-        values = {h.name: self._value(h.name) for h in own}
+        own = self.hyperparameters
+        params = self.get_params()
+        values = {h.name: params[h.name] for h in own}
         shape = np.broadcast_shapes(components(x)[0].shape, components(y)[0].shape)
         value = _filled(self.formula(x, y, **values), shape)
         if not gradient or all(h.fixed for h in own):
@@ -80,11 +81,8 @@ class Formula(LeafKernel):
             )
         return _as_operand(x), _as_operand(y)
 
-    def _value(self, name: str):
-        return getattr(self, name)
-
     def _symbolic(self, x, y, theta):
-        names = [h.name for h in self._own_hyperparameters()]
+        names = [h.name for h in self.hyperparameters]
         return self.formula(
             x[self.attribute], y[self.attribute], **dict(zip(names, theta, strict=True))
         )
@@ -127,7 +125,7 @@ class Constant(BaseKernel):
     def _evaluate(self, X, Y, outer, gradient):
         n_x, n_y = (n_rows(next(iter(side.values()))) if side else 1 for side in (X, Y))
         value = np.full((n_x, n_y) if outer else n_x, float(self.c))
-        is_free = gradient and not self._own_hyperparameters()[0].fixed
+        is_free = gradient and not self.hyperparameters[0].fixed
         return value, [value] if is_free else []
 
     def _symbolic(self, x, y, theta):
@@ -146,8 +144,8 @@ class KroneckerDelta(Formula):
     attribute : str
         Name of the attribute.
     h : float, default=0.5
-        Similarity of different labels, 0 <= h <= 1. With ``h=0, h_bounds="fixed"`` walks that differ
-        in the attribute do not match at all.
+        Similarity of different labels, 0 <= h <= 1. With ``h=0, h_bounds="fixed"`` walks that
+        differ in the attribute do not match at all.
     h_bounds : pair of floats or "fixed", default=(1e-3, 1)
         Lower and upper bound of `h` while it is optimised.
 

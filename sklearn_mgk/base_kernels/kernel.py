@@ -1,27 +1,20 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What all base kernels share: tables, parameters, operators and code."""
 
-import inspect
 from abc import abstractmethod
 from collections.abc import Mapping
-from functools import cache
 from numbers import Real
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.gaussian_process.kernels import Hyperparameter, Kernel
+from sklearn.gaussian_process.kernels import Kernel
 
 from sklearn_mgk.base_kernels.labels import Labels
-from sklearn_mgk.graphs.columns import as_column, factorize, n_rows, take
+from sklearn_mgk.graphs.columns import as_column, factorize
+from sklearn_mgk.parameters import Parametrized
 
 
-@cache
-def argument_names(cls: type) -> tuple[str, ...]:
-    """Names of the arguments of a kernel's constructor, in order."""
-    return tuple(inspect.signature(cls).parameters)
-
-
-class BaseKernel(Kernel):
+class BaseKernel(Parametrized, Kernel):
     """Abstract base class of the kernels between two node labels or two edge labels.
 
     A base kernel reads one or more attributes and composes with ``+``, ``*`` and ``**``, with
@@ -55,8 +48,6 @@ class BaseKernel(Kernel):
     @abstractmethod
     def _symbolic(self, x: dict, y: dict, theta: list):
         """SymPy expression, for symbols by attribute name and one symbol per hyperparameter."""
-
-    # Values ------------------------------------------------------------------------------------
 
     def table(self, X, Y=None) -> NDArray:
         """Evaluate the kernel between all labels of X and all labels of Y.
@@ -149,29 +140,10 @@ class BaseKernel(Kernel):
             )
         return {(*self.attributes, "")[0]: as_column(X)}
 
-    # Parameters --------------------------------------------------------------------------------
-
     def _parts(self) -> dict[str, "BaseKernel"]:
         """Kernels that this one is made of, by argument name."""
-        values = ((name, getattr(self, name)) for name in argument_names(type(self)))
-        return {name: value for name, value in values if isinstance(value, BaseKernel)}
-
-    def _own_hyperparameters(self) -> list[Hyperparameter]:
-        """Hyperparameters of this kernel itself: those arguments that have bounds."""
-        names = argument_names(type(self))
-        return [
-            numeric(self, name, getattr(self, name), getattr(self, f"{name}_bounds"))
-            for name in names
-            if f"{name}_bounds" in names
-        ]
-
-    @property
-    def hyperparameters(self) -> list[Hyperparameter]:
-        """Hyperparameters, free and fixed, in the order of the constructor's arguments."""
-        found = self._own_hyperparameters()
-        for name, part in self._parts().items():
-            found += [h._replace(name=f"{name}__{h.name}") for h in part.hyperparameters]
-        return found
+        params = self.get_params(deep=False)
+        return {name: value for name, value in params.items() if isinstance(value, BaseKernel)}
 
     @property
     def hyperparameter_values(self) -> NDArray:
@@ -179,34 +151,6 @@ class BaseKernel(Kernel):
         params = self.get_params()
         values = [params[h.name] for h in self.hyperparameters]
         return np.array(values, dtype=np.float64)
-
-    def get_params(self, deep=True) -> dict:
-        """Return the parameters, with those of nested kernels as ``k1__name`` if `deep`."""
-        params = {name: getattr(self, name) for name in argument_names(type(self))}
-        for name, part in self._parts().items() if deep else ():
-            params |= {f"{name}__{key}": value for key, value in part.get_params().items()}
-        return params
-
-    def set_params(self, **params) -> "BaseKernel":
-        """Set parameters, those of nested kernels as ``k1__name``, and return the kernel."""
-        names = argument_names(type(self))
-        nested: dict[str, dict] = {}
-        for key, value in params.items():
-            name, is_nested, rest = key.partition("__")
-            if name not in names or (is_nested and not isinstance(getattr(self, name), Kernel)):
-                raise ValueError(
-                    f"{type(self).__name__} has no parameter {key!r}; it has "
-                    f"{sorted(self.get_params())}."
-                )
-            if is_nested:
-                nested.setdefault(name, {})[rest] = value
-            else:
-                setattr(self, name, value)
-        for name, values in nested.items():
-            getattr(self, name).set_params(**values)
-        return self
-
-    # Composition -------------------------------------------------------------------------------
 
     def __add__(self, other):
         return _compose("Sum", self, other)
@@ -235,22 +179,6 @@ class BaseKernel(Kernel):
         for part in self._parts().values():
             lengths |= part._vector_lengths()
         return lengths
-
-    # Presentation ------------------------------------------------------------------------------
-
-    def __repr__(self) -> str:
-        """Return a call that makes the kernel anew."""
-        signature = inspect.signature(type(self)).parameters
-        shown = []
-        for position, (name, argument) in enumerate(signature.items()):
-            value = getattr(self, name)
-            is_default = argument.default is not inspect.Parameter.empty and np.array_equal(
-                np.asarray(value, dtype=object), np.asarray(argument.default, dtype=object)
-            )
-            if f"{name}_bounds" in signature or not is_default:
-                prefix = "" if position == 0 else f"{name}="
-                shown.append(f"{prefix}{python_text(value)}")
-        return f"{type(self).__name__}({', '.join(shown)})"
 
     def _repr_latex_(self) -> str:
         """Return the formula, as notebooks show it."""
@@ -310,17 +238,6 @@ class LeafKernel(BaseKernel):
         return value[index], [partial[index] for partial in partials]
 
 
-def numeric(kernel: BaseKernel, name: str, value, bounds) -> Hyperparameter:
-    """Describe one hyperparameter; a free one has to be positive, since its logarithm is used."""
-    hyperparameter = Hyperparameter(name, "numeric", bounds)
-    if not hyperparameter.fixed and not value > 0:
-        raise ValueError(
-            f"{name}={value!r} of {type(kernel).__name__} is optimised on a logarithmic scale and "
-            f"has to be positive. Give a positive value, or bounds 'fixed'."
-        )
-    return hyperparameter
-
-
 def _compose(name: str, first, second):
     """Make a composite kernel; numbers become fixed constants, except as an exponent."""
     from sklearn_mgk.base_kernels import composite, formulas
@@ -337,19 +254,7 @@ def _compose(name: str, first, second):
     for value, accepted in zip((first, second), operands, strict=True):
         if accepted is None:
             raise TypeError(
-                f"{value!r} of type {type(value).__name__} cannot stand in a {name} of base kernels; "
-                f"use base kernels of sklearn_mgk and numbers (as exponent a number)."
+                f"{value!r} of type {type(value).__name__} cannot stand in a {name} of base "
+                f"kernels; use base kernels of sklearn_mgk and numbers (as exponent a number)."
             )
     return getattr(composite, name)(*operands)
-
-
-def python_text(value) -> str:
-    """Python text of a parameter; NumPy numbers as plain numbers."""
-    if isinstance(value, np.ndarray | np.generic):
-        return repr(value.tolist())
-    if isinstance(value, dict):
-        return f"{{{', '.join(f'{k!r}: {python_text(v)}' for k, v in value.items())}}}"
-    if isinstance(value, tuple | list):
-        inner = ", ".join(map(python_text, value))
-        return f"[{inner}]" if isinstance(value, list) else f"({inner}{',' * (len(value) == 1)})"
-    return repr(value)

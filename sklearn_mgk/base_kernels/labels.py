@@ -35,7 +35,7 @@ class Labels:
 
 
 def intern(batch, kind: str, names: Sequence[str]) -> Labels:
-    """Number the distinct combinations of some attributes in a batch.
+    """Give a number to each distinct combination of some attributes in a batch.
 
     The numbers depend on the content only: labels are sorted by the first attribute, then by the
     second, and so on.
@@ -65,7 +65,7 @@ def intern(batch, kind: str, names: Sequence[str]) -> Labels:
 
 
 def _combine(parts: list[tuple[NDArray, int]]) -> NDArray:
-    """One integer for each row, ordered as the rows of codes are, compressed before it overflows."""
+    """One integer for each row, ordered like its codes, compressed before it overflows."""
     combined, size = np.zeros(len(parts[0][0]), dtype=np.int64), 1
     for codes, count in parts:
         if size > _LARGEST // max(count, 1):

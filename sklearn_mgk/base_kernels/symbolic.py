@@ -25,7 +25,7 @@ def operand(name: str, length: int):
 
 
 def log_partials(kernel, x):
-    """Function for the derivatives of a formula by the logarithms of its free hyperparameters.
+    """Compile the derivatives of a formula by the logarithms of its free hyperparameters.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ def log_partials(kernel, x):
         ``function(x, y, *hyperparameters)``, which returns a list of arrays.
     """
     length = len(x) if isinstance(x, tuple) else 0
-    own = kernel._own_hyperparameters()
+    own = kernel.hyperparameters
     theta = tuple(symbol(h.name) for h in own)
     x, y = operand("x", length), operand("y", length)
     expression = kernel.formula(x, y, **dict(zip((h.name for h in own), theta, strict=True)))
@@ -55,12 +55,12 @@ def _compiled_partials(expression, arguments, free):
 
 @lru_cache(maxsize=256)
 def compiled_value(expression, arguments):
-    """NumPy function of an expression."""
+    """Compile an expression to a function of arrays."""
     return sympy.lambdify(arguments, expression, "numpy", cse=True)
 
 
 def log_derivatives(expression, free) -> list:
-    """Derivatives of an expression with respect to the logarithms of some symbols."""
+    """Differentiate an expression with respect to the logarithms of some symbols."""
     partials = (theta * sympy.diff(expression, theta) for theta in free)
     # Slopes of Max, Min and Abs: the printers know no step function.
     return [d.rewrite((sympy.Heaviside, sympy.sign), sympy.Piecewise) for d in partials]

@@ -2,15 +2,18 @@
 """Base kernels that a user gives as a SymPy expression or as a Python function."""
 
 import re
+from abc import abstractmethod
 from functools import lru_cache
 from numbers import Real
 
 import numpy as np
+from sklearn.gaussian_process.kernels import Hyperparameter
 
 from sklearn_mgk.base_kernels.formulas import Formula
 from sklearn_mgk.base_kernels.functions import components, is_symbolic
-from sklearn_mgk.base_kernels.kernel import BaseKernel, LeafKernel, argument_names, numeric
+from sklearn_mgk.base_kernels.kernel import BaseKernel, LeafKernel
 from sklearn_mgk.graphs.columns import ListColumn
+from sklearn_mgk.parameters import signature
 
 
 class NamedHyperparameters(BaseKernel):
@@ -26,17 +29,24 @@ class NamedHyperparameters(BaseKernel):
             name: (entry, "fixed") if isinstance(entry, Real) else tuple(entry)
             for name, entry in (self.parameters or {}).items()
         }
-        taken = set(argument_names(type(self))) | {"x", "y"}
+        taken = signature(type(self)).keys() | {"x", "y"}
         for name in entries:
             if name in taken or "__" in name or not name.isidentifier():
                 raise ValueError(f"{name!r} cannot be the name of a hyperparameter; rename it.")
         return entries
 
-    def _value(self, name: str):
-        return self._entries()[name][0]
+    @property
+    @abstractmethod
+    def _has_gradient(self) -> bool:
+        """Whether derivatives are known, so that hyperparameters can be free."""
 
-    def _own_hyperparameters(self):
-        return [numeric(self, name, *entry) for name, entry in self._entries().items()]
+    @property
+    def hyperparameters(self) -> list[Hyperparameter]:
+        """Hyperparameters, free and fixed, in the order of the dict."""
+        found = []
+        for name, (value, bounds) in self._entries().items():
+            found += self._hyperparameter(name, value, bounds if self._has_gradient else "fixed")
+        return found
 
     def get_params(self, deep=True) -> dict:
         """Return the parameters, with each hyperparameter by its name if `deep`."""
@@ -47,14 +57,14 @@ class NamedHyperparameters(BaseKernel):
 
     def set_params(self, **params) -> BaseKernel:
         """Set parameters, and hyperparameters by their names, and return the kernel."""
-        names = argument_names(type(self))
+        names = signature(type(self))
         super().set_params(**{k: v for k, v in params.items() if k in names})
         own = {k: v for k, v in params.items() if k not in names}
         changed = {}
         for name, (value, bounds) in self._entries().items():
             entry = own.pop(name, value), own.pop(f"{name}_bounds", bounds)
             if entry != (value, bounds):
-                changed[name] = entry
+                changed[name] = (float(entry[0]), entry[1])
         super().set_params(**own)  # what is left is unknown, and refused with a message
         if changed:
             self.parameters = self.parameters | changed
@@ -69,9 +79,9 @@ class FormulaKernel(NamedHyperparameters, Formula):
     attribute : str
         Name of the attribute, numbers or fixed vectors.
     expression : str or sympy.Expr
-        The kernel as an expression of ``x`` and ``y`` (for vectors ``x0, x1, ..., y0, y1, ...``) and
-        the hyperparameters, symmetric in x and y, with values in [0, 1]. A string is evaluated by
-        `sympy.sympify`, which runs it as Python: take none from strangers.
+        The kernel as an expression of ``x`` and ``y`` (for vectors ``x0, x1, ..., y0, y1, ...``)
+        and the hyperparameters, symmetric in x and y, with values in [0, 1]. A string is evaluated
+        by `sympy.sympify`, which runs it as Python: take none from strangers.
     parameters : dict of str to (float, bounds) or float, optional
         Value and bounds of each hyperparameter; a bare number is fixed.
 
@@ -96,6 +106,10 @@ class FormulaKernel(NamedHyperparameters, Formula):
         self.attribute = attribute
         self.expression = expression
         self.parameters = parameters
+
+    @property
+    def _has_gradient(self) -> bool:
+        return True
 
     def formula(self, x, y, **hyperparameters):
         """Return the kernel between two labels."""
@@ -128,10 +142,10 @@ class FunctionKernel(NamedHyperparameters, LeafKernel):
     attribute : str
         Name of the attribute: numbers, strings, vectors or lists.
     function : callable
-        ``function(x, y, **parameters)`` returns the kernel for arrays of labels that broadcast against
-        each other, such as (n, 1) and (m,). Vectors have one more axis, at the end. Lists come as
-        tuples in arrays of objects. The result has to be symmetric, with values in [0, 1]. A function
-        defined in a module can be pickled, a lambda cannot.
+        ``function(x, y, **parameters)`` returns the kernel for arrays of labels that broadcast
+        against each other, such as (n, 1) and (m,). Vectors have one more axis, at the end. Lists
+        come as tuples in arrays of objects. The result has to be symmetric, with values in [0, 1].
+        A function defined in a module can be pickled, a lambda cannot.
     gradient : callable, optional
         ``gradient(x, y, **parameters)`` returns a dict with the derivative by each hyperparameter.
         Without it hyperparameters are fixed, whatever their bounds.
@@ -166,21 +180,20 @@ class FunctionKernel(NamedHyperparameters, LeafKernel):
         """False."""
         return False
 
-    def _own_hyperparameters(self):
-        entries = self._entries().items()
-        return [
-            numeric(self, name, value, bounds if self.gradient else "fixed")
-            for name, (value, bounds) in entries
-        ]
+    @property
+    def _has_gradient(self) -> bool:
+        return self.gradient is not None
 
     def _on_column(self, x, y, outer, gradient):
         x, y = _as_labels(x), _as_labels(y)
         shape = (len(x), len(y)) if outer else (len(x),)
         x = x[:, None] if outer else x
         values = {name: entry[0] for name, entry in self._entries().items()}
+        free = [h.name for h in self.hyperparameters if gradient and not h.fixed]
+        if 0 in shape:  # nothing to evaluate, which np.vectorize for one refuses
+            return np.empty(shape), [np.empty(shape) for _ in free]
         value = self._checked(self.function(x, y, **values), shape, "function")
-        free = [h.name for h in self._own_hyperparameters() if not h.fixed]
-        if not gradient or not free:
+        if not free:
             return value, []
         partials = self.gradient(x, y, **values)
         missing = set(free) - set(partials)
@@ -196,8 +209,8 @@ class FunctionKernel(NamedHyperparameters, LeafKernel):
             return np.array(np.broadcast_to(result, shape), dtype=np.float64)
         except ValueError:
             raise ValueError(
-                f"{what} of {self!r} returned shape {np.shape(result)} for labels that broadcast to "
-                f"{shape}. Write it with NumPy operations, or wrap it in np.vectorize."
+                f"{what} of {self!r} returned shape {np.shape(result)} for labels that broadcast "
+                f"to {shape}. Write it with NumPy operations, or wrap it in np.vectorize."
             ) from None
 
     def _symbolic(self, x, y, theta):

@@ -331,9 +331,10 @@ class GraphBatch:
             unusable_edges=unusable_edges,
         )
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave out what can be computed again."""
-        return {**self.__dict__, "_cache": {}}
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Build again from the arrays: without the cache, and read-only, which pickles forget."""
+        arrays = {name: value for name, value in self.__dict__.items() if name != "_cache"}
+        return partial(GraphBatch, **arrays), ()
 
     def __repr__(self) -> str:
         """Return the numbers of graphs, nodes and edges, and the names of the attributes."""

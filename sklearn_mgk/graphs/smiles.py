@@ -278,8 +278,8 @@ def _prepare(molecule: Mol, hydrogens: Hydrogens) -> Mol:
         Chem.SanitizeMol(molecule)
         Chem.AssignStereochemistry(molecule, cleanIt=True, force=True)
         return Chem.RemoveHs(molecule) if hydrogens == "implicit" else molecule
-    except ValueError:
-        raise ValueError(f"the molecule is not valid ({_complaint(molecule)})") from None
+    except ValueError as error:
+        raise ValueError(f"the molecule is not valid ({error})") from None
 
 
 def _complaint(molecule: Mol | None) -> str:

@@ -11,7 +11,7 @@ BACKENDS = {
     "cpu": ("sklearn_mgk.solver.cpu", "CPUBackend"),
     "reference": ("sklearn_mgk.solver.reference", "ReferenceBackend"),
 }
-"""Module and class of each backend, the one to prefer first. A backend is one file and one line here."""
+"""Module and class of each backend, the preferred one first."""
 
 
 def available_backends() -> list[str]:

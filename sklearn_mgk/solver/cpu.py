@@ -14,6 +14,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from sklearn_mgk.solver.factored import represent_edges
 from sklearn_mgk.solver.layout import colour_order, columns_form, rows_form
 from sklearn_mgk.solver.pairs import Control, Nodes, Results, Table, solve_pairs
 from sklearn_mgk.solver.problem import NodalTarget, Problem, Solution
@@ -38,7 +39,9 @@ class _Solver:
         edges = topology(batch)
         self.problem, self.eval_gradient = problem, eval_gradient
         self.node = represent(problem.node, batch.node_ptr, eval_gradient, dtype)
-        self.edge = represent(problem.edge, batch.edge_ptr, eval_gradient, dtype)
+        self.edge = represent_edges(problem.edge, batch, edges, eval_gradient, dtype)
+        self.first_node = batch.node_ptr.astype(np.uint64)
+        self.first_edge = batch.edge_ptr.astype(np.uint64)
         order = colour_order(batch, edges)
         rows = rows_form(batch, edges, order, self.edge.codes, dtype)
         columns = columns_form(batch, edges, order, self.edge.codes, dtype)
@@ -77,7 +80,7 @@ class _Solver:
         )
 
     def _should_swap(self, pairs: NDArray) -> NDArray:
-        """Rows should be a bipartite graph (half the unknowns), then the smaller one (long lines)."""
+        """Take a bipartite graph as rows (half the unknowns), or else the smaller (long lines)."""
         first, second = self.bipartite[pairs.T]
         smaller = self.sizes[pairs[:, 0]] > self.sizes[pairs[:, 1]]
         return np.where(first == second, smaller, second)
@@ -86,7 +89,13 @@ class _Solver:
         def run(task):
             begin, end = task
             part = pairs[begin:end]
-            tables = (Table(*self.node.tables(part)), Table(*self.edge.tables(part)))
+            tables = tuple(
+                Table(*kernel.tables(part), kernel.factors, first_row)
+                for kernel, first_row in (
+                    (self.node, self.first_node),
+                    (self.edge, self.first_edge),
+                )
+            )
             solve_pairs(part, self.graphs, tables, self.control, _slice(results, begin, end))
 
         n_threads = min(numba.config.NUMBA_NUM_THREADS, len(tasks))

@@ -44,12 +44,14 @@ class Nodes(NamedTuple):
 
 
 class Table(NamedTuple):
-    """Values of a base kernel on labels: entry (a, b) of pair k at ``base[k] + a stride[k] + b``."""
+    """Values of a base kernel: labels (a, b) of pair k at ``base[k] + a stride[k] + b``."""
 
     values: np.ndarray  # flat
     slopes: np.ndarray  # (n_values, n_theta) derivatives by log hyperparameter; no rows if unused
     base: np.ndarray  # (n_pairs,) uint64
     stride: np.ndarray  # (n_pairs,) uint64
+    factors: np.ndarray  # (n_rows, rank) factors at each row, in place of values; rank 0 for none
+    first_row: np.ndarray  # (n_graphs + 1,) uint64: first row of each graph among the factors
 
 
 class Control(NamedTuple):
@@ -79,16 +81,18 @@ class Results(NamedTuple):
 
 
 @numba.njit(**FLAGS)
-def workspace(pairs, order, rows, columns, sample):
+def workspace(pairs, order, rows, columns, rank, sample):
     """Scratch that is large enough for each of the pairs."""
-    size, width, weights = 1, 1, 1
+    size, width, weights, groups = 1, 1, 1, 1
     for k in range(len(pairs)):
         g, h = pairs[k, 0], pairs[k, 1]
         n, n2 = order.ptr[g + 1] - order.ptr[g], order.ptr[h + 1] - order.ptr[h]
         labels = rows.label_ptr[g + 1] - rows.label_ptr[g]
         slots = columns.ptr[h + 1] - columns.ptr[h]
         size, width = max(size, np.int64(n * n2)), max(width, np.int64(n2))
-        weights = max(weights, np.int64(labels * slots))
+        weights = max(weights, np.int64(labels * slots), rank * np.int64(slots))
+        last, first = rows.group_ptr[order.ptr[g + 1]], rows.group_ptr[order.ptr[g]]
+        groups = max(groups, np.int64(last - first))
     t = sample.dtype
     return Work(
         np.empty(size, t),
@@ -101,6 +105,8 @@ def workspace(pairs, order, rows, columns, sample):
         np.empty(size, t),
         np.empty(width, t),
         np.empty(weights, t),
+        np.empty(size if rank > 0 else 0, t),
+        np.empty((groups if rank > 0 else 0, rank), t),
     )
 
 
@@ -132,12 +138,39 @@ def fill_weights(g, pair, rows, columns, table, k, weights):
 
 
 @numba.njit(**FLAGS)
+def fill_factors(g, h, pair, rows, columns, table, work):
+    """Factors of the groups of G, and of the slots of G' times their weight."""
+    first_group = rows.group_ptr[pair.first]
+    rank = work.factors.shape[1]
+    for group in range(first_group, rows.group_ptr[pair.first + pair.n_rows]):
+        edge = table.first_row[g] + rows.label[rows.label_ptr[g] + rows.group_label[group]]
+        for r in range(rank):
+            work.factors[group - first_group, r] = table.factors[edge, r]
+    for r in range(rank):
+        at = np.uint64(r) * pair.n_slots
+        for s in range(pair.n_slots):
+            a = pair.slot + s
+            edge = table.first_row[h] + columns.label[a]
+            work.weights[at + s] = table.factors[edge, r] * columns.weight[a]
+
+
+@numba.njit(**FLAGS)
+def slot_weight(group, s, pair, rows, work):
+    """Edge kernel between a group and a slot, times the weight of the slot."""
+    if len(work.factors) == 0:
+        return work.weights[rows.group_label[group] * pair.n_slots + s]
+    total = 0.0
+    for r in range(work.factors.shape[1]):
+        factor = work.factors[group - rows.group_ptr[pair.first], r]
+        total += factor * work.weights[np.uint64(r) * pair.n_slots + s]
+    return total
+
+
+@numba.njit(**FLAGS)
 def precondition_loops(pair, rows, columns, work):
     """Take self-loop pairs, which lie on the diagonal of W, into the preconditioner."""
     for j in range(pair.n_rows):
-        for group in range(
-            rows.group_ptr[pair.first + j], rows.group_ptr[pair.first + j + ONE]
-        ):
+        for group in range(rows.group_ptr[pair.first + j], rows.group_ptr[pair.first + j + ONE]):
             for member in range(rows.member_ptr[group], rows.member_ptr[group + ONE]):
                 if rows.member[member] != j:
                     continue
@@ -145,7 +178,7 @@ def precondition_loops(pair, rows, columns, work):
                     target = columns.target[pair.slot + s]
                     if target == columns.source[pair.slot + s]:
                         at = j * pair.width + target
-                        w = work.weights[rows.group_label[group] * pair.n_slots + s]
+                        w = slot_weight(group, s, pair, rows, work)
                         full = 1 / work.inverse[at] if work.inverse[at] > 0 else 0
                         rest = full - rows.weight[member] * w
                         work.inverse[at] = 1 / rest if full > 0 else 0
@@ -191,9 +224,7 @@ def edge_slopes(g, pair, rows, columns, table, k, work, out):
         work.weights[at] = 0
     for j in range(pair.n_rows):
         source = j * pair.width
-        for group in range(
-            rows.group_ptr[pair.first + j], rows.group_ptr[pair.first + j + ONE]
-        ):
+        for group in range(rows.group_ptr[pair.first + j], rows.group_ptr[pair.first + j + ONE]):
             for t in range(pair.width):
                 work.line[t] = 0
             for member in range(rows.member_ptr[group], rows.member_ptr[group + ONE]):
@@ -217,7 +248,7 @@ def edge_slopes(g, pair, rows, columns, table, k, work, out):
 
 @numba.njit(**FLAGS)
 def stop_slope(pair, first2, nodes, min_steps, work):
-    """Derivative by the logarithm of the stopping probability: that of f f', D and q q'."""
+    """Differentiate f f', D and q q' by the logarithm of the stopping probability."""
     total = 0.0
     for i in range(pair.n_rows):
         a = pair.first + i
@@ -282,7 +313,7 @@ def write_nodal(pair, first2, order, nodes, k, work, results):
 
 @numba.njit(**FLAGS)
 def differentiate(k, g, pair, first2, graphs, tables, control, work, out):
-    """Derivatives by the hyperparameters of node kernel, edge kernel and stopping probability."""
+    """Differentiate by the hyperparameters of node kernel, edge kernel and stopping."""
     _, nodes, rows, columns = graphs
     node_table, edge_table = tables
     out[:] = 0
@@ -311,7 +342,10 @@ def solve_one(k, g, h, graphs, tables, control, work, results):
         columns.ptr[h + 1] - columns.ptr[h],
     )
     fill_diagonal(pair, first2, nodes, node_table, k, control.tiny, work)
-    fill_weights(g, pair, rows, columns, edge_table, k, work.weights)
+    if len(work.factors) > 0:
+        fill_factors(g, h, pair, rows, columns, edge_table, work)
+    else:
+        fill_weights(g, pair, rows, columns, edge_table, k, work.weights)
     if rows.has_loop[g] and rows.has_loop[h]:
         precondition_loops(pair, rows, columns, work)
     outer(pair, first2, nodes.flow, nodes.flow, work.b)
@@ -342,6 +376,7 @@ def solve_one(k, g, h, graphs, tables, control, work, results):
 def solve_pairs(pairs, graphs, tables, control, results):
     """Solve a list of pairs in one thread, without the interpreter lock."""
     order, _, rows, columns = graphs
-    work = workspace(pairs, order, rows, columns, tables[0].values)
+    rank = tables[1].factors.shape[1]
+    work = workspace(pairs, order, rows, columns, rank, tables[0].values)
     for k in range(len(pairs)):
         solve_one(k, pairs[k, 0], pairs[k, 1], graphs, tables, control, work, results)

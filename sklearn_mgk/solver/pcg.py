@@ -2,8 +2,8 @@
 r"""Conjugate gradients on one pair of graphs, compiled by numba.
 
 The system is Z x = b with Z = diag(D/V) - W, D = d d', b = f f'; x is a matrix with a row for each
-node of G and a column for each node of G', stored row after row. Rows are sorted by colour (`layout`).
-Where G is bipartite, W has no entry between rows of one colour,
+node of G and a column for each node of G', stored row after row. Rows are sorted by colour
+(`layout`). Where G is bipartite, W has no entry between rows of one colour,
 
     Z = [ Z_r  -W_rb ]      and      (Z_r - W_rb Z_b^-1 W_br) x_r = b_r + W_rb Z_b^-1 b_b
         [ -W_br  Z_b ]               x_b = Z_b^-1 (b_b + W_br x_r),
@@ -49,8 +49,9 @@ class Pair(NamedTuple):
 
 
 class Work(NamedTuple):
-    """Scratch of one thread; all but the last two of shape (rows x width,)."""
+    """Scratch of one thread."""
 
+    # Each of shape (rows x width,) unless said otherwise.
     x: np.ndarray  # solution
     z: np.ndarray  # adjoint solution
     r: np.ndarray  # residual
@@ -60,17 +61,26 @@ class Work(NamedTuple):
     inverse: np.ndarray  # Jacobi preconditioner, or 0 where V = 0
     b: np.ndarray  # right-hand side
     line: np.ndarray  # (width,) one row of a product
-    weights: np.ndarray  # (labels of G, slots of G') edge kernel times weight in G'
+    weights: np.ndarray  # (labels of G or rank, slots of G') edge kernel or factor times weight
+    image: np.ndarray  # (rows x width,) product with one factor; empty without factors
+    factors: np.ndarray  # (groups of G, rank) factors of the edge kernel; empty without factors
 
 
 @numba.njit(**FLAGS)
-def push(lo, hi, pair, rows, columns, weights, p, y, line):
-    """Add to y the part of W p that comes from rows lo to hi of p."""
+def push(lo, hi, pair, rows, columns, work, p):
+    """Add to ``work.y`` the part of W p that comes from rows lo to hi of p."""
+    if len(work.factors) > 0:
+        push_factors(lo, hi, pair, rows, columns, work, p)
+    else:
+        push_values(lo, hi, pair, rows, columns, work.weights, p, work.y, work.line)
+
+
+@numba.njit(**FLAGS)
+def push_values(lo, hi, pair, rows, columns, weights, p, y, line):
+    """W p group by group: one sparse product with a row of p, added to each member's row."""
     for j in range(lo, hi):
         source = j * pair.width
-        for group in range(
-            rows.group_ptr[pair.first + j], rows.group_ptr[pair.first + j + ONE]
-        ):
+        for group in range(rows.group_ptr[pair.first + j], rows.group_ptr[pair.first + j + ONE]):
             label = rows.group_label[group] * pair.n_slots
             for t in range(pair.width):
                 k = TWO * t
@@ -90,6 +100,32 @@ def push(lo, hi, pair, rows, columns, weights, p, y, line):
 
 
 @numba.njit(**FLAGS)
+def push_factors(lo, hi, pair, rows, columns, work, p):
+    """W p = sum_r A_r p A'_r; factor r of the edge kernel weighs the entries of A_r."""
+    y, image = work.y, work.image
+    first_group = rows.group_ptr[pair.first]
+    for r in range(work.factors.shape[1]):
+        clear(np.uint64(0), pair.n_rows * pair.width, image)
+        for j in range(lo, hi):
+            source = j * pair.width
+            for group in range(
+                rows.group_ptr[pair.first + j], rows.group_ptr[pair.first + j + ONE]
+            ):
+                factor = work.factors[group - first_group, r]
+                for member in range(rows.member_ptr[group], rows.member_ptr[group + ONE]):
+                    target = rows.member[member] * pair.width
+                    weight = rows.weight[member] * factor
+                    for t in range(pair.width):
+                        image[target + t] += weight * p[source + t]
+        label = np.uint64(r) * pair.n_slots
+        for i in range(pair.n_rows):
+            at = i * pair.width
+            for k in range(pair.n_slots):
+                a = pair.slot + k
+                y[at + columns.target[a]] += work.weights[label + k] * image[at + columns.source[a]]
+
+
+@numba.njit(**FLAGS)
 def clear(lo, hi, y):
     """Set y to zero between two places."""
     for t in range(lo, hi):
@@ -104,13 +140,13 @@ def apply_system(pair, rows, columns, work):
     if pair.n_red < pair.n_rows:
         end = pair.n_rows * pair.width
         clear(n, end, y)
-        push(np.uint64(0), pair.n_red, pair, rows, columns, work.weights, p, y, work.line)
+        push(np.uint64(0), pair.n_red, pair, rows, columns, work, p)
         for t in range(n, end):
             p[t] = work.inverse[t] * y[t]
     clear(np.uint64(0), n, y)
     # Bipartite: only black rows reach red ones. Otherwise all rows are red and push to all.
     lo = pair.n_red if pair.n_red < pair.n_rows else np.uint64(0)
-    push(lo, pair.n_rows, pair, rows, columns, work.weights, p, y, work.line)
+    push(lo, pair.n_rows, pair, rows, columns, work, p)
     for t in range(n):
         y[t] = work.diagonal[t] * p[t] - y[t]
 
@@ -129,7 +165,7 @@ def start_residual(pair, rows, columns, work):
         for t in range(n, end):
             p[t] = work.inverse[t] * b[t]
         clear(np.uint64(0), n, y)
-        push(pair.n_red, pair.n_rows, pair, rows, columns, work.weights, p, y, work.line)
+        push(pair.n_red, pair.n_rows, pair, rows, columns, work, p)
         for t in range(n):
             work.r[t] += y[t]
     return norm
@@ -143,7 +179,7 @@ def fill_black(pair, rows, columns, work, x):
         return
     y = work.y
     clear(n, end, y)
-    push(np.uint64(0), pair.n_red, pair, rows, columns, work.weights, x, y, work.line)
+    push(np.uint64(0), pair.n_red, pair, rows, columns, work, x)
     for t in range(n, end):
         x[t] = work.inverse[t] * (work.b[t] + y[t])
 

@@ -27,10 +27,10 @@ class Outcome(IntEnum):
 
 REMEDY = {
     Outcome.STEP_LIMIT: "raise max_iter, raise tol, or choose a larger stopping_probability",
-    Outcome.BREAKDOWN: "the system is not positive definite in this precision: check that both base "
-    "kernels are positive semidefinite, or use dtype='float64'",
-    Outcome.NOT_FINITE: "a base kernel or a weight is so large or small that the sum left the range "
-    "of the dtype: rescale it, or use dtype='float64'",
+    Outcome.BREAKDOWN: "the system is not positive definite in this precision: check that both "
+    "base kernels are symmetric and at most 1, or use dtype='float64'",
+    Outcome.NOT_FINITE: "a base kernel or a weight is so large or small that the sum left the "
+    "range of the dtype: rescale it, or use dtype='float64'",
 }
 """What usually helps, for each outcome other than convergence."""
 
@@ -44,7 +44,7 @@ class LabelKernel:
     kernel : BaseKernel
         Base kernel.
     labels : Labels
-        ``codes`` numbers the label of each row (node or edge); ``columns`` holds the distinct labels.
+        ``codes`` numbers the label of each node or edge; ``columns`` holds the distinct labels.
     role : str
         Parameter that the kernel stands in, ``"node_kernel"`` or ``"edge_kernel"``; used in errors.
     """
@@ -158,7 +158,7 @@ class Solution:
 
 
 class Backend(Protocol):
-    """What every solver offers; ``reference`` defines the answer, the others are tested against it."""
+    """What every solver offers; ``reference`` defines the answer, the others are tested on it."""
 
     name: str
 

@@ -73,7 +73,7 @@ class _Solver:
         shown = _without_first_step(x, v * q) if problem.min_steps else x
 
         def respond(dv=0.0, dw=None, dd=0.0, dq=0.0):
-            """Derivative of the walks counted, for given derivatives of V, W, D and q q'."""
+            """Differentiate the walks counted, given the derivatives of V, W, D and q q'."""
             change = dv * (w @ x + d * q) + v * (dd * q + d * dq) - dd * x
             if dw is not None:
                 change = change + v * (dw @ x)
@@ -88,12 +88,14 @@ class _Solver:
             )
             result.append(count.ravel() * p * shown)
         if problem.trainable_stop:
-            result.append(p * respond(dd=self._slope(i, i2, "degree"), dq=self._slope(i, i2, "stop")))
+            result.append(
+                p * respond(dd=self._slope(i, i2, "degree"), dq=self._slope(i, i2, "stop"))
+            )
         shape = (i.stop - i.start, i2.stop - i2.start)
         return (p * shown).reshape(shape), [slope.reshape(shape) for slope in result]
 
     def _slope(self, i: slice, i2: slice, name: str) -> NDArray:
-        """Derivative of an outer product by log q."""
+        """Differentiate an outer product by log q."""
         value = getattr(self.problem, name)
         slope = getattr(self.problem, f"{name}_slope")
         return (np.outer(slope[i], value[i2]) + np.outer(value[i], slope[i2])).ravel()

@@ -3,12 +3,15 @@
 
 With few distinct labels the kernel is evaluated once on all of them. With many (edge lengths, say,
 are all distinct) it is evaluated for each pair of graphs on the labels of these two, by compiled
-code where the kernel is a formula and by NumPy otherwise. The solver reads both the same way.
+code where the kernel is a formula and by NumPy otherwise. The solver reads both the same way. Where
+a smooth edge kernel meets dense graphs, low-rank factors take the place of the values
+(`solver.factored`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Protocol
 
 import numpy as np
@@ -30,10 +33,15 @@ CHECKED_LABELS = 512
 """Labels on which the range of a kernel is checked before any pair is solved, if there are more."""
 
 
+NO_FACTORS = np.empty((0, 0))
+"""Stands for a representation that has values and no factors."""
+
+
 class Representation(Protocol):
     """A base kernel, made ready for the loops of a solver."""
 
     codes: NDArray  # (n_rows,) label of each node or edge, as the tables count them
+    factors: NDArray  # (n_rows, rank) factors of the kernel at each edge; rank 0 if unused
 
     def tables(self, pairs: NDArray) -> tuple[NDArray, NDArray, NDArray, NDArray]:
         """Values (flat), slopes (n_values, n_theta), base and stride of each pair."""
@@ -43,6 +51,8 @@ class Representation(Protocol):
 @dataclass(frozen=True)
 class SharedTable:
     """One table over all distinct labels."""
+
+    factors = NO_FACTORS
 
     codes: NDArray
     values: NDArray
@@ -59,10 +69,13 @@ class SharedTable:
 class PairTables:
     """A table for each pair, over the rows (nodes or edges) of its two graphs."""
 
+    factors = NO_FACTORS
+
     source: LabelKernel
     ptr: NDArray
     codes: NDArray
     features: NDArray
+    module: ModuleType | None
     eval_gradient: bool
     dtype: np.dtype
 
@@ -74,21 +87,22 @@ class PairTables:
         kernel = self.source.kernel
         values = np.empty(place[-1])
         slopes = np.empty((place[-1], kernel.n_dims if self.eval_gradient else 0))
-        if kernel.is_formula:
-            self._run_code(pairs, place, values, slopes)
-        else:
-            self._run_numpy(pairs, place, values, slopes)
+        fill = self._run_numpy if self.module is None else self._run_code
+        fill(pairs, place, values, slopes)
         base, stride = place[:-1].astype(np.uint64), n2.astype(np.uint64)
-        return values.astype(self.dtype, copy=False), slopes.astype(self.dtype, copy=False), base, stride
+        return (
+            values.astype(self.dtype, copy=False),
+            slopes.astype(self.dtype, copy=False),
+            base,
+            stride,
+        )
 
     def _run_code(self, pairs, place, values, slopes):
-        kernel = self.source.kernel
-        module = numba_module(kernel, feature_dims(self.source.labels.columns, kernel.attributes))
-        theta = np.array([v for h in kernel.hyperparameters for v in np.atleast_1d(h.value)])
         first, second = np.ascontiguousarray(pairs.T)
-        module.fill_pairs(self.features, self.ptr, first, second, theta, values, place)
+        read = self.features, self.ptr, first, second, self.source.kernel.hyperparameter_values
+        self.module.fill_pairs(*read, values, place)
         if slopes.shape[1]:
-            module.fill_pairs_gradient(self.features, self.ptr, first, second, theta, slopes, place)
+            self.module.fill_pairs_gradient(*read, slopes, place)
 
     def _run_numpy(self, pairs, place, values, slopes):
         labels, codes = self.source.labels, self.source.labels.codes
@@ -129,7 +143,7 @@ def shared_table(source: LabelKernel, eval_gradient: bool, dtype: np.dtype) -> S
     return SharedTable(
         source.labels.codes,
         np.ascontiguousarray(values, dtype).ravel(),
-        np.ascontiguousarray(slopes, dtype).reshape(n * n, -1),
+        np.ascontiguousarray(slopes, dtype).reshape(n * n, slopes.shape[2]),
         n,
     )
 
@@ -140,10 +154,12 @@ def pair_tables(
     """Prepare the evaluation of a base kernel pair by pair."""
     check_sample(source)
     local = np.arange(ptr[-1]) - np.repeat(ptr[:-1], np.diff(ptr))
-    rows = np.empty((0, 0))
+    rows, module = np.empty((0, 0)), None
     if source.kernel.is_formula:
-        rows = features(source.labels.columns, source.kernel.attributes)[source.labels.codes]
-    return PairTables(source, ptr, local, rows, eval_gradient, dtype)
+        columns, names = source.labels.columns, source.kernel.attributes
+        rows = features(columns, names)[source.labels.codes]
+        module = numba_module(source.kernel, feature_dims(columns, names))
+    return PairTables(source, ptr, local, rows, module, eval_gradient, dtype)
 
 
 def check_sample(source: LabelKernel) -> None:

@@ -70,7 +70,10 @@ def test_numba_pairs_equal_the_table(case):
     matrix, dims = code_input(case)
     module, theta = numba_module(case.kernel, dims), case.kernel.hyperparameter_values
     ptr, i, j = np.array([0, 2, 5]), np.array([1, 0, 1]), np.array([0, 0, 1])
-    rows = [(np.arange(ptr[a], ptr[a + 1]), np.arange(ptr[b], ptr[b + 1])) for a, b in zip(i, j)]
+    rows = [
+        (np.arange(ptr[a], ptr[a + 1]), np.arange(ptr[b], ptr[b + 1]))
+        for a, b in zip(i, j, strict=True)
+    ]
     out_ptr = np.cumsum([0, *(len(a) * len(b) for a, b in rows)])
     table, gradient = case.kernel.table_gradient(case.columns or [0] * 5)
     values = np.empty(out_ptr[-1])

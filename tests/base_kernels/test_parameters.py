@@ -2,7 +2,6 @@
 """The scikit-learn side of base kernels: parameters, theta, clone, pickle, operators, repr."""
 
 import pickle
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -169,8 +168,3 @@ def test_exported_names_are_tested():
         return {type(kernel)}.union(*map(classes, kernel._parts().values()))
 
     assert concrete == set().union(*(classes(case.kernel) for case in CASES.values()))
-
-
-def test_package_has_one_head_line():
-    for path in Path(sklearn_mgk.base_kernels.__file__).parent.rglob("*.py"):
-        assert path.read_text().startswith("# SPDX-License-Identifier: BSD-3-Clause\n")

@@ -72,6 +72,15 @@ def test_repeated_labels_get_equal_values(case):
     assert_allclose(table, case.expected()[np.ix_(rows, rows)], rtol=1e-13)
 
 
+@every_labeled_kernel
+def test_no_labels_give_an_empty_table(case):
+    none = selected(case.columns, np.array([], dtype=int))
+    table, gradient = case.kernel.table_gradient(none)
+    assert table.shape == (0, 0)
+    assert gradient.shape == (0, 0, case.kernel.n_dims)
+    assert case.kernel.table(case.columns, none).shape == (5, 0)
+
+
 def test_labels_in_every_form():
     kernel = KroneckerDelta("element", h=0.3) * Constant(1.0)
     expected = [[1, 0.3], [0.3, 1]]

@@ -86,7 +86,10 @@ def test_as_column_packs_lists(rows, values, ptr):
         (["C", None], r"row 1 is missing \(None\)"),
         ([1, {"a": 1}], r"row 1 is a dict \(\{'a': 1\}\); an attribute must be a number, a string"),
         ([[1], 2], r"row 1 is a number \(2\) while row 0 is a list"),
-        ([[1], [2, "a"]], r"row 1 holds an element that is a string \('a'\) while the first element"),
+        (
+            [[1], [2, "a"]],
+            r"row 1 holds an element that is a string \('a'\) while the first element",
+        ),
         ([[1], [None]], r"row 1 holds an element that is missing"),
         ([[[1]], [[2]]], "holds lists inside lists"),
         ([np.eye(2), np.eye(2)], r"row 0 is an array of shape \(2, 2\)"),
@@ -242,7 +245,10 @@ def test_concatenate_promotes(columns, expected):
     [
         ([[1, 2], ["C"]], "row 2 is one of strings while others are numbers"),
         ([[1], [(1, 2)]], "row 1 is one of lists of numbers while others are numbers"),
-        ([[["a"], []], [[1], []]], "row 2 is one of lists of numbers while others are lists of str"),
+        (
+            [[["a"], []], [[1], []]],
+            "row 2 is one of lists of numbers while others are lists of str",
+        ),
     ],
 )
 def test_concatenate_refuses_mixed_types(columns, message):

@@ -96,7 +96,9 @@ def test_weights_need_a_free_name():
     G = nx.Graph()
     G.add_edge(0, 1, weight=0.5)
     graph = from_networkx([G], weight=None)[0]
-    with pytest.raises(ValueError, match="there is an edge attribute 'weight': choose another name"):
+    with pytest.raises(
+        ValueError, match="there is an edge attribute 'weight': choose another name"
+    ):
         graph.to_networkx()
     assert graph.to_networkx(weight=None).edges[0, 1] == {"weight": 0.5}
     assert graph.to_networkx(weight="w").edges[0, 1] == {"weight": 0.5, "w": 1.0}
@@ -140,7 +142,11 @@ def test_wrong_weights_are_refused(weight, message):
 @pytest.mark.parametrize(
     ("X", "error", "message"),
     [
-        ([nx.path_graph(2), nx.DiGraph([(0, 1)])], ValueError, r"graph 1 is directed.*to_undirected"),
+        (
+            [nx.path_graph(2), nx.DiGraph([(0, 1)])],
+            ValueError,
+            r"graph 1 is directed.*to_undirected",
+        ),
         ([nx.Graph()], ValueError, "graph 0 has no nodes"),
         (nx.path_graph(2), TypeError, "networkx graphs, got Graph: wrap a single one in a list"),
         ([nx.path_graph(2), "CCO"], TypeError, "row 1 of X is of type str, not a networkx graph"),
@@ -166,5 +172,7 @@ def test_transformer_is_an_estimator():
     transformer = clone(NetworkXToGraphs(weight=None)).set_params(weight="length")
     assert transformer.get_params() == {"weight": "length"}
     assert transformer.set_output(transform="pandas") is transformer
-    with pytest.raises(ValueError, match="weight must be the name of an edge attribute or None, got 3"):
+    with pytest.raises(
+        ValueError, match="weight must be the name of an edge attribute or None, got 3"
+    ):
         NetworkXToGraphs(weight=3).fit([nx.path_graph(2)])

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Kernels as CUDA C++ functions, which any C++ compiler takes if ``__device__`` is defined empty."""
+"""Kernels as CUDA C++ functions.
+
+Any C++ compiler takes them where ``__device__`` is defined empty.
+"""
 
 from collections.abc import Mapping
 from functools import cache

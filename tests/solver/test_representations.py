@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The ways in which the CPU solver gets at a base kernel give the same answers."""
+
+import numpy as np
+import pytest
+from cases import GRAPH_SETS, make_kernel, random_graph
+from oracles import as_batch
+
+from sklearn_mgk.plan import make_problem
+from sklearn_mgk.solver import factored, tables
+from sklearn_mgk.solver.cpu import CPUBackend
+from sklearn_mgk.solver.factored import FactorTables
+from sklearn_mgk.solver.tables import PairTables, SharedTable
+
+SMOOTH = {"edge": "smooth", "node": "product"}
+NOT_FACTORED = {"tables": 1000, "pair tables": 1}
+DENSE = [random_graph(n, 0.9, n, loops=loops) for n, loops in ((24, False), (17, True), (9, False))]
+
+
+def representations(kernel, batch, eval_gradient=True):
+    solver = CPUBackend().solver(make_problem(kernel, batch), eval_gradient)
+    return type(solver.node), type(solver.edge)
+
+
+@pytest.fixture(params=["tables", "pair tables", "numpy pair tables", "factors"])
+def representation(request, monkeypatch):
+    """Force one representation; gives the types expected and the node kernel to use."""
+    name = request.param
+    monkeypatch.setattr(tables, "MAX_TABLE_LABELS", 1000 if name == "tables" else 1)
+    monkeypatch.setattr(factored, "FACTOR_GAIN", 2.0 if name == "factors" else 0.0)
+    node = "function" if name == "numpy pair tables" else "product"
+    first = SharedTable if name == "tables" else PairTables
+    return node, (first, FactorTables if name == "factors" else first)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("options", ["default", "min_steps", "additive"])
+@pytest.mark.parametrize("graphs", ["dense", "loops and parallel edges", "big"])
+def test_each_matches_the_reference(representation, graphs, options, dtype):
+    node, types = representation
+    graphs = DENSE if graphs == "big" else GRAPH_SETS[graphs]
+    batch = as_batch(graphs)
+    kernel = make_kernel(node, "smooth", options=options, dtype=dtype)
+    found = representations(kernel, batch)
+    # Few labels a node leave nothing to gain from factors.
+    assert found == types or (graphs is not DENSE and types[1] is FactorTables)
+    K, gradient = kernel(batch, eval_gradient=True)
+    reference = make_kernel(node, "smooth", "reference", options)
+    expected, slopes = reference(batch, eval_gradient=True)
+    rtol = 1e-10 if dtype == "float64" else 1e-5
+    np.testing.assert_allclose(K, expected, rtol=rtol)
+    np.testing.assert_allclose(gradient, slopes, rtol=20 * rtol, atol=rtol * np.abs(slopes).max())
+    np.testing.assert_allclose(kernel.nodal(batch), reference.nodal(batch), rtol=5 * rtol)
+
+
+def test_few_labels_take_one_table():
+    batch = as_batch(GRAPH_SETS["sparse"])
+    assert representations(make_kernel("delta", "constant"), batch) == (SharedTable, SharedTable)
+
+
+def test_many_labels_on_sparse_graphs_take_pair_tables():
+    batch = as_batch([random_graph(60, 0.05, k) for k in range(10)])
+    assert representations(make_kernel("delta", "smooth"), batch) == (SharedTable, PairTables)
+
+
+def test_smooth_kernel_on_dense_graphs_takes_factors():
+    batch = as_batch([random_graph(60, 0.9, k) for k in range(2)])
+    types = representations(make_kernel("delta", "smooth"), batch)
+    assert types == (SharedTable, FactorTables)
