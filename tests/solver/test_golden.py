@@ -4,12 +4,13 @@
 They are K / q^2 there, with nodes that carry a radius and a category.
 """
 
+import networkx as nx
 import numpy as np
 import pytest
 from cases import BACKENDS
 from oracles import PlainGraph, as_batch
 
-from sklearn_mgk import MarginalizedGraphKernel
+from sklearn_mgk import MarginalizedGraphKernel, from_networkx
 from sklearn_mgk.base_kernels import KroneckerDelta, SquaredExponential
 
 Q = 0.05
@@ -108,3 +109,42 @@ def test_self_loop_and_isolated_node(backend):
     nodal = kernel.nodal(as_batch([PlainGraph(nodes, edges)])) / 0.1**2
     expected = [[2.313244093177, 1.015982006701, 0.5], [0, 2.873727715474, 0.5], [0, 0, 1]]
     np.testing.assert_allclose(np.triu(nodal), expected, rtol=1e-9, atol=1e-15)
+
+
+# Values of graphkit-learn 0.2.1, marginalizedkernel(node_label="atom", edge_label="bond_type",
+# p_quit=q, n_iteration=600, remove_totters=False): hard matching of labels, p = 1/n.
+GRAPHKIT = {
+    0.05: [
+        0.00216415159415, 0.00193856683616, 0.00160965836023, 0.00178545374833, 0.00207067922414,
+        0.00169866881429, 0.00171027660119, 0.00164524564435, 0.00145533115993, 0.00164283118835,
+    ],
+    0.4: [
+        0.0876812868252, 0.0879099566136, 0.0792164503389, 0.0802520468474, 0.0935438854746,
+        0.0832878937493, 0.081760723397, 0.0794752979076, 0.0743840234767, 0.0761666031923,
+    ],
+}  # fmt: skip
+
+
+def ring_with_tail(n):
+    """Return a ring of n nodes with one more at node 0, atoms and bonds in a fixed pattern."""
+    ring = nx.cycle_graph(n)
+    ring.add_edge(0, n)
+    nx.set_node_attributes(ring, dict(zip(ring, "CCNOCCNOC", strict=False)), "atom")
+    nx.set_edge_attributes(ring, dict(zip(ring.edges, "121121121", strict=False)), "bond_type")
+    nx.set_node_attributes(ring, 1 / (n + 1), "p")
+    return ring
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("q", GRAPHKIT)
+def test_hard_matching(q, backend):
+    kernel = MarginalizedGraphKernel(
+        KroneckerDelta("atom", h=0.0, h_bounds="fixed"),
+        KroneckerDelta("bond_type", h=0.0, h_bounds="fixed"),
+        starting_probability="p",
+        stopping_probability=q,
+        backend=backend,
+        tol=1e-13,
+    )
+    K = kernel(from_networkx([ring_with_tail(n) for n in (4, 5, 6, 8)]))
+    np.testing.assert_allclose(K[np.triu_indices(4)], GRAPHKIT[q], rtol=1e-10)
