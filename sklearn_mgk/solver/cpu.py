@@ -65,7 +65,7 @@ class _Solver:
         swap = self._should_swap(pairs)
         oriented = np.where(swap[:, None], pairs[:, ::-1], pairs)
         cost = estimate_cost(self.n_entries, self.sizes, oriented)
-        order = np.argsort(-cost, kind="stable")
+        order = self._strip_order(oriented)
         results = _empty_results(len(pairs), self.problem.n_theta if self.eval_gradient else 0)
         if nodal is not None:
             results = results._replace(**_nodal_places(nodal, swap, order))
@@ -84,6 +84,11 @@ class _Solver:
         first, second = self.bipartite[pairs.T]
         smaller = self.sizes[pairs[:, 0]] > self.sizes[pairs[:, 1]]
         return np.where(first == second, smaller, second)
+
+    def _strip_order(self, pairs: NDArray) -> NDArray:
+        """Sort by row graph, so that strips fill up, and the largest first."""
+        first, second = pairs.T
+        return np.lexsort((-self.sizes[second], first, -self.sizes[first]))
 
     def _run(self, pairs: NDArray, tasks: NDArray, results: Results) -> None:
         def run(task):

@@ -6,8 +6,9 @@ of G'. The two graphs are read in two forms, and every graph is arranged in both
 
 - as *rows*: the edges that leave node j, grouped by label. One group costs one sparse product with
   row j and one addition of a whole row for each of its members;
-- as *columns*: all entries of A', the first two of each node side by side (molecules rarely have
-  more), the rest behind them, ordered so that successive entries write to different nodes.
+- as *columns*: all entries of A': a plane with the first entry of each node, a plane with the second
+  (nodes of molecules rarely have more), and the rest, ordered so that successive entries write to
+  different nodes.
 
 The nodes of a bipartite graph are sorted by colour: red nodes have black neighbours only. Then the
 black half of the system is eliminated exactly, which halves the iterations (see `pcg`).
@@ -27,7 +28,7 @@ from sklearn_mgk.graphs import GraphBatch
 from sklearn_mgk.solver.topology import Topology
 
 SLOTS = 2
-"""Entries of each node that the columns form keeps side by side."""
+"""Planes of the columns form: entries of each node that have a fixed place."""
 
 
 class Order(NamedTuple):
@@ -54,7 +55,7 @@ class Rows(NamedTuple):
 
 
 class Columns(NamedTuple):
-    """The columns form: entries of A', ``SLOTS`` for each node, then the rest."""
+    """The columns form: entries of A', ``SLOTS`` planes of one for each node, then the rest."""
 
     ptr: NDArray  # (n_graphs + 1,) uint64
     target: NDArray  # (n_slots,) uint64: node that receives
@@ -150,7 +151,7 @@ def columns_form(
     slot = np.arange(len(row)) - _pointers(row, batch.n_nodes)[row]
     spare = np.flatnonzero(slot >= SLOTS)
     ptr = SLOTS * batch.node_ptr + _pointers(graph[spare], len(batch))
-    place = ptr[graph] + SLOTS * target + slot
+    place = ptr[graph] + slot * batch.sizes[graph] + target
     spare = spare[np.lexsort((target[spare], slot[spare], graph[spare]))]
     spare_rank = np.arange(len(spare)) - _pointers(graph[spare], len(batch))[graph[spare]]
     place[spare] = ptr[graph[spare]] + SLOTS * batch.sizes[graph[spare]] + spare_rank

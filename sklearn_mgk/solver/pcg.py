@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-r"""Conjugate gradients on one pair of graphs, compiled by numba.
+r"""Conjugate gradients on the pairs of a strip, compiled by numba.
 
-The system is Z x = b with Z = diag(D/V) - W, D = d d', b = f f'; x is a matrix with a row for each
-node of G and a column for each node of G', stored row after row. Rows are sorted by colour
-(`layout`). Where G is bipartite, W has no entry between rows of one colour,
+The system of a pair is Z x = b with Z = diag(D/V) - W, D = d d'; x is a matrix with a row for each
+node of G and a lane for each node of G', stored row after row. Rows are sorted by colour (`layout`).
+Where G is bipartite, W has no entry between rows of one colour,
 
     Z = [ Z_r  -W_rb ]      and      (Z_r - W_rb Z_b^-1 W_br) x_r = b_r + W_rb Z_b^-1 b_b
         [ -W_br  Z_b ]               x_b = Z_b^-1 (b_b + W_br x_r),
@@ -22,216 +22,221 @@ References
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numba
 import numpy as np
 
-FLAGS = {
-    "cache": True,
-    "nogil": True,
-    "error_model": "numpy",
-    "fastmath": {"reassoc", "contract", "nsz"},
-}
+from sklearn_mgk.solver.strips import FLAGS, N_PLANES, ONE, ZERO, add_segments, clear
+
 CONVERGED, STEP_LIMIT, BREAKDOWN, NOT_FINITE = range(4)
-ONE, TWO = np.uint64(1), np.uint64(2)  # an unsigned index plus a plain 1 would become a float
-
-
-class Pair(NamedTuple):
-    """Extent of one pair (all uint64)."""
-
-    first: int  # first position of G in the node arrays
-    n_red: int  # rows that are unknowns; the rest are eliminated
-    n_rows: int
-    width: int  # nodes of G'
-    slot: int  # first slot of G' in the columns form
-    n_slots: int
-
-
-class Work(NamedTuple):
-    """Scratch of one thread."""
-
-    # Each of shape (rows x width,) unless said otherwise.
-    x: np.ndarray  # solution
-    z: np.ndarray  # adjoint solution
-    r: np.ndarray  # residual
-    p: np.ndarray  # direction
-    y: np.ndarray  # Z p, or W p on the way to it
-    diagonal: np.ndarray  # D/V, or 0 where V = 0
-    inverse: np.ndarray  # Jacobi preconditioner, or 0 where V = 0
-    b: np.ndarray  # right-hand side
-    line: np.ndarray  # (width,) one row of a product
-    weights: np.ndarray  # (labels of G or rank, slots of G') edge kernel or factor times weight
-    image: np.ndarray  # (rows x width,) product with one factor; empty without factors
-    factors: np.ndarray  # (groups of G, rank) factors of the edge kernel; empty without factors
 
 
 @numba.njit(**FLAGS)
-def push(lo, hi, pair, rows, columns, work, p):
+def push(lo, hi, strip, rows, lanes, work, p):
     """Add to ``work.y`` the part of W p that comes from rows lo to hi of p."""
     if len(work.factors) > 0:
-        push_factors(lo, hi, pair, rows, columns, work, p)
+        push_factors(lo, hi, strip, rows, lanes, work, p)
     else:
-        push_values(lo, hi, pair, rows, columns, work.weights, p, work.y, work.line)
+        push_values(lo, hi, strip, rows, lanes, work, p)
 
 
 @numba.njit(**FLAGS)
-def push_values(lo, hi, pair, rows, columns, weights, p, y, line):
+def push_values(lo, hi, strip, rows, lanes, work, p):
     """W p group by group: one sparse product with a row of p, added to each member's row."""
+    width = strip.width
+    weights, y, line, lane = work.weights, work.y, work.line, lanes.source
     for j in range(lo, hi):
-        source = j * pair.width
-        for group in range(rows.group_ptr[pair.first + j], rows.group_ptr[pair.first + j + ONE]):
-            label = rows.group_label[group] * pair.n_slots
-            for t in range(pair.width):
-                k = TWO * t
-                a = pair.slot + k
+        row = j * width
+        for group in range(
+            rows.group_ptr[strip.first + j], rows.group_ptr[strip.first + j + ONE]
+        ):
+            w = rows.group_label[group] * strip.n_slots
+            for t in range(width):
                 line[t] = (
-                    weights[label + k] * p[source + columns.source[a]]
-                    + weights[label + k + ONE] * p[source + columns.source[a + ONE]]
+                    weights[w + t] * p[row + lane[t]]
+                    + weights[w + width + t] * p[row + lane[width + t]]
                 )
-            for k in range(TWO * pair.width, pair.n_slots):
-                a = pair.slot + k
-                line[columns.target[a]] += weights[label + k] * p[source + columns.source[a]]
+            for a in range(N_PLANES * width, strip.n_slots):
+                line[lanes.target[a]] += weights[w + a] * p[row + lane[a]]
             for member in range(rows.member_ptr[group], rows.member_ptr[group + ONE]):
-                target = rows.member[member] * pair.width
+                target = rows.member[member] * width
                 weight = rows.weight[member]
-                for t in range(pair.width):
+                for t in range(width):
                     y[target + t] += weight * line[t]
 
 
 @numba.njit(**FLAGS)
-def push_factors(lo, hi, pair, rows, columns, work, p):
+def push_factors(lo, hi, strip, rows, lanes, work, p):
     """W p = sum_r A_r p A'_r; factor r of the edge kernel weighs the entries of A_r."""
-    y, image = work.y, work.image
-    first_group = rows.group_ptr[pair.first]
+    y, image, width = work.y, work.image, strip.width
+    first_group = rows.group_ptr[strip.first]
     for r in range(work.factors.shape[1]):
-        clear(np.uint64(0), pair.n_rows * pair.width, image)
+        clear(ZERO, strip.n_rows * width, image)
         for j in range(lo, hi):
-            source = j * pair.width
+            row = j * width
             for group in range(
-                rows.group_ptr[pair.first + j], rows.group_ptr[pair.first + j + ONE]
+                rows.group_ptr[strip.first + j], rows.group_ptr[strip.first + j + ONE]
             ):
                 factor = work.factors[group - first_group, r]
                 for member in range(rows.member_ptr[group], rows.member_ptr[group + ONE]):
-                    target = rows.member[member] * pair.width
+                    target = rows.member[member] * width
                     weight = rows.weight[member] * factor
-                    for t in range(pair.width):
-                        image[target + t] += weight * p[source + t]
-        label = np.uint64(r) * pair.n_slots
-        for i in range(pair.n_rows):
-            at = i * pair.width
-            for k in range(pair.n_slots):
-                a = pair.slot + k
-                y[at + columns.target[a]] += work.weights[label + k] * image[at + columns.source[a]]
+                    for t in range(width):
+                        image[target + t] += weight * p[row + t]
+        w = np.uint64(r) * strip.n_slots
+        for i in range(strip.n_rows):
+            row = i * width
+            for a in range(strip.n_slots):
+                y[row + lanes.target[a]] += work.weights[w + a] * image[row + lanes.source[a]]
 
 
 @numba.njit(**FLAGS)
-def clear(lo, hi, y):
-    """Set y to zero between two places."""
-    for t in range(lo, hi):
-        y[t] = 0
-
-
-@numba.njit(**FLAGS)
-def apply_system(pair, rows, columns, work):
-    """Y = (Z_r - W_rb Z_b^-1 W_br) p on the red rows; p on the black rows is overwritten."""
+def multiply(strip, rows, lanes, work):
+    """Y = (W_rr + W_rb Z_b^-1 W_br) p on the red rows; p on the black rows is overwritten."""
     p, y = work.p, work.y
-    n = pair.n_red * pair.width
-    if pair.n_red < pair.n_rows:
-        end = pair.n_rows * pair.width
+    n = strip.n_red * strip.width
+    if strip.n_red < strip.n_rows:
+        end = strip.n_rows * strip.width
         clear(n, end, y)
-        push(np.uint64(0), pair.n_red, pair, rows, columns, work, p)
+        push(ZERO, strip.n_red, strip, rows, lanes, work, p)
         for t in range(n, end):
             p[t] = work.inverse[t] * y[t]
-    clear(np.uint64(0), n, y)
+    clear(ZERO, n, y)
     # Bipartite: only black rows reach red ones. Otherwise all rows are red and push to all.
-    lo = pair.n_red if pair.n_red < pair.n_rows else np.uint64(0)
-    push(lo, pair.n_rows, pair, rows, columns, work, p)
-    for t in range(n):
-        y[t] = work.diagonal[t] * p[t] - y[t]
+    lo = strip.n_red if strip.n_red < strip.n_rows else ZERO
+    push(lo, strip.n_rows, strip, rows, lanes, work, p)
 
 
 @numba.njit(**FLAGS)
-def start_residual(pair, rows, columns, work):
-    """R = b_r + W_rb Z_b^-1 b_b; returns the squared norm of b in the preconditioner's norm."""
-    b, p, y = work.b, work.p, work.y
-    n, end = pair.n_red * pair.width, pair.n_rows * pair.width
-    norm = 0.0
-    for t in range(end):
-        norm += b[t] * b[t] * work.inverse[t]
-    for t in range(n):
-        work.r[t] = b[t]
+def start(strip, rows, lanes, work, ends, x, tol):
+    """Set x = 0, r = b_r + W_rb Z_b^-1 b_b, p = M^-1 r, and the goal of each segment."""
+    b, p, r, width = work.b, work.p, work.r, strip.width
+    n, end = strip.n_red * width, strip.n_rows * width
+    sum_of_squares(strip.n_rows, width, b, work)
+    add_segments(lanes, work.total, ends.goal)
+    clear(ZERO, n, work.y)
     if n < end:
         for t in range(n, end):
             p[t] = work.inverse[t] * b[t]
-        clear(np.uint64(0), n, y)
-        push(pair.n_red, pair.n_rows, pair, rows, columns, work, p)
-        for t in range(n):
-            work.r[t] += y[t]
-    return norm
+        push(strip.n_red, strip.n_rows, strip, rows, lanes, work, p)
+    for t in range(n):
+        r[t] = b[t] + work.y[t]
+        x[t] = 0
+        p[t] = work.inverse[t] * r[t]
+    sum_of_squares(strip.n_red, width, r, work)
+    add_segments(lanes, work.total, ends.rz)
+    for s in range(len(ends.rz)):
+        ends.goal[s] *= tol * tol
+        ends.active[s] = ends.rz[s] > ends.goal[s]
+        ends.outcome[s] = CONVERGED
+        ends.iterations[s] = 0
 
 
 @numba.njit(**FLAGS)
-def fill_black(pair, rows, columns, work, x):
+def sum_of_squares(n_rows, width, r, work):
+    """Squares in the norm of the preconditioner, added up over the rows of each lane."""
+    total = work.total
+    clear(ZERO, width, total)
+    for i in range(n_rows):
+        row = i * width
+        for t in range(width):
+            total[t] += r[row + t] * r[row + t] * work.inverse[row + t]
+
+
+@numba.njit(**FLAGS)
+def set_steps(lanes, work, ends, max_iter):
+    """Step length of each segment from ``work.total`` = p.Zp by lane; ends segments that are done."""
+    n_active = 0
+    for s in range(len(ends.rz)):
+        curvature = 0.0
+        for t in range(lanes.ptr[s], lanes.ptr[s + 1]):
+            curvature += work.total[t]
+        alpha = work.x.dtype.type(0)
+        if ends.active[s]:
+            if ends.iterations[s] == max_iter:
+                ends.outcome[s], ends.active[s] = STEP_LIMIT, False
+            elif not curvature > 0:
+                ends.outcome[s], ends.active[s] = BREAKDOWN, False
+            else:
+                alpha = work.x.dtype.type(ends.rz[s] / curvature)
+                n_active += 1
+        for t in range(lanes.ptr[s], lanes.ptr[s + 1]):
+            work.alpha[t] = alpha
+    return n_active
+
+
+@numba.njit(**FLAGS)
+def set_turns(lanes, work, ends):
+    """Weight of the old direction in the new one, from ``work.total`` = r.M^-1 r by lane."""
+    n_active = 0
+    for s in range(len(ends.rz)):
+        beta = work.x.dtype.type(0)
+        if ends.active[s]:
+            new = 0.0
+            for t in range(lanes.ptr[s], lanes.ptr[s + 1]):
+                new += work.total[t]
+            beta = work.x.dtype.type(new / ends.rz[s])
+            ends.rz[s] = new
+            ends.iterations[s] += 1
+            ends.active[s] = new > ends.goal[s]
+            n_active += ends.active[s]
+        for t in range(lanes.ptr[s], lanes.ptr[s + 1]):
+            work.alpha[t] = beta
+    return n_active
+
+
+@numba.njit(**FLAGS)
+def iterate(strip, rows, lanes, work, ends, x, max_iter):
+    """Take steps of preconditioned conjugate gradients until each segment has ended."""
+    p, y, r, total, width = work.p, work.y, work.r, work.total, strip.width
+    alpha = work.alpha
+    running = True
+    while running:
+        multiply(strip, rows, lanes, work)
+        clear(ZERO, width, total)
+        for i in range(strip.n_red):
+            row = i * width
+            for t in range(width):
+                at = row + t
+                y[at] = work.diagonal[at] * p[at] - y[at]
+                total[t] += p[at] * y[at]
+        if set_steps(lanes, work, ends, max_iter) == 0:
+            break
+        clear(ZERO, width, total)
+        for i in range(strip.n_red):
+            row = i * width
+            for t in range(width):
+                at = row + t
+                x[at] += alpha[t] * p[at]
+                residual = r[at] - alpha[t] * y[at]
+                r[at] = residual
+                total[t] += residual * residual * work.inverse[at]
+        running = set_turns(lanes, work, ends) > 0
+        for i in range(strip.n_red):
+            row = i * width
+            for t in range(width):
+                at = row + t
+                p[at] = work.inverse[at] * r[at] + alpha[t] * p[at]
+
+
+@numba.njit(**FLAGS)
+def fill_black(strip, rows, lanes, work, x):
     """Recover the eliminated rows, x_b = Z_b^-1 (b_b + W_br x_r)."""
-    n, end = pair.n_red * pair.width, pair.n_rows * pair.width
+    n, end = strip.n_red * strip.width, strip.n_rows * strip.width
     if n == end:
         return
-    y = work.y
-    clear(n, end, y)
-    push(np.uint64(0), pair.n_red, pair, rows, columns, work, x)
+    clear(n, end, work.y)
+    push(ZERO, strip.n_red, strip, rows, lanes, work, x)
     for t in range(n, end):
-        x[t] = work.inverse[t] * (work.b[t] + y[t])
+        x[t] = work.inverse[t] * (work.b[t] + work.y[t])
 
 
 @numba.njit(**FLAGS)
-def step(n, work, x, rz):
-    """One step of preconditioned conjugate gradients, given y = Z p and rz = r.M^-1 r.
-
-    Returns the new rz, or -1 where p.Zp is not positive.
-    """
-    p, y, r, inverse = work.p, work.y, work.r, work.inverse
-    curvature = 0.0
-    for t in range(n):
-        curvature += p[t] * y[t]
-    if not curvature > 0:
-        return -1.0
-    alpha = x.dtype.type(rz / curvature)
-    new = 0.0
-    for t in range(n):
-        x[t] += alpha * p[t]
-        residual = r[t] - alpha * y[t]
-        r[t] = residual
-        new += residual * residual * inverse[t]
-    beta = x.dtype.type(new / rz)
-    for t in range(n):
-        p[t] = inverse[t] * r[t] + beta * p[t]
-    return new
-
-
-@numba.njit(**FLAGS)
-def solve_system(pair, rows, columns, work, x, tol, max_iter):
-    """Solve Z x = b (``work.b``); returns (outcome, iterations)."""
-    n = pair.n_red * pair.width
-    target = start_residual(pair, rows, columns, work) * tol * tol
-    rz = 0.0
-    for t in range(n):
-        x[t] = 0
-        work.p[t] = work.inverse[t] * work.r[t]
-        rz += work.p[t] * work.r[t]
-    outcome, iterations = CONVERGED, 0
-    while rz > target:
-        if iterations == max_iter:
-            outcome = STEP_LIMIT
-            break
-        apply_system(pair, rows, columns, work)
-        new = step(n, work, x, rz)
-        if new < 0:
-            outcome = BREAKDOWN
-            break
-        rz = new
-        iterations += 1
-    if not np.isfinite(rz) or not np.isfinite(target):
-        outcome = NOT_FINITE
-    fill_black(pair, rows, columns, work, x)
-    return outcome, iterations
+def solve_strip(strip, rows, lanes, work, ends, x, tol, max_iter):
+    """Solve Z x = b (``work.b``) for each segment; how each ended stands in ``ends``."""
+    start(strip, rows, lanes, work, ends, x, tol)
+    if np.any(ends.active):
+        iterate(strip, rows, lanes, work, ends, x, max_iter)
+    fill_black(strip, rows, lanes, work, x)
+    for s in range(len(ends.rz)):
+        if not (np.isfinite(ends.rz[s]) and np.isfinite(ends.goal[s])):
+            ends.outcome[s] = NOT_FINITE

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""scikit-learn's own estimator checks.
+
+Of an estimator that takes no tables scikit-learn checks next to nothing. So its checks are run on
+thin subclasses that make graphs of the rows of a table, and are the real thing otherwise.
+"""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import SkipTestWarning
+from sklearn.utils import estimator_checks
+from sklearn.utils.estimator_checks import check_estimator
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from sklearn_mgk import (
+    GraphBatch,
+    MarginalizedGraphKernel,
+    NetworkXToGraphs,
+    SmilesToGraphs,
+    from_smiles,
+)
+from sklearn_mgk.base_kernels import SquaredExponential
+
+
+class OnTables:
+    """Mixin: say that X may be a table, and check it as scikit-learn wants a table checked."""
+
+    def _table(self, X, reset):
+        return validate_data(self, X, reset=reset, dtype=np.float64)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = True
+        tags.input_tags.one_d_array = tags.input_tags.string = False
+        return tags
+
+
+class KernelOnTables(OnTables, MarginalizedGraphKernel):
+    """The kernel; a row of numbers is a path of nodes that have them as attribute."""
+
+    def fit(self, X, y=None):
+        return super().fit(self._paths(X, reset=True))
+
+    def transform(self, X):
+        check_is_fitted(self)
+        return self(self._paths(X, reset=False), self.graphs_)
+
+    def _paths(self, X, reset):
+        X = self._table(X, reset)
+        n, length = X.shape
+        steps = np.tile(np.arange(length - 1), n)
+        return GraphBatch(
+            node_ptr=np.arange(n + 1) * length,
+            edge_ptr=np.arange(n + 1) * (length - 1),
+            edge_index=[steps, steps + 1],
+            nodes={"value": X.ravel()},
+        )
+
+
+class SourceOnTables(OnTables, SmilesToGraphs):
+    """The transformer of SMILES; a row is a chain of 1 to 9 carbon atoms, and its length returned.
+
+    `fit` has to remember the number of columns, therefore it is required.
+    """
+
+    def fit(self, X, y=None):
+        self._table(X, reset=True)
+        return super().fit(X, y)
+
+    def transform(self, X):
+        check_is_fitted(self, "n_features_in_")
+        lengths = np.abs(self._table(X, reset=False)).sum(1).astype(int) % 9 + 1
+        return super().transform(["C" * n for n in lengths]).sizes[:, None].astype(float)
+
+    def __sklearn_is_fitted__(self):
+        return hasattr(self, "n_features_in_")
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.requires_fit = True
+        return tags
+
+
+KERNEL = KernelOnTables(SquaredExponential("value"), normalization="cosine")
+ESTIMATORS = {"kernel": KERNEL, "source": SourceOnTables()}
+EXPECTED_TO_FAIL = {
+    "kernel": {
+        "check_transformer_n_iter": "max_iter limits each of many solves, and none runs in fit: "
+        "there is no n_iter_ to report",
+    },
+    "source": {},
+}
+# Checks of what is ours in the subclasses: parameters, copies, state, and what values depend on.
+OURS = {
+    "check_dict_unchanged",
+    "check_do_not_raise_errors_in_init_or_set_params",
+    "check_dont_overwrite_parameters",
+    "check_estimator_cloneable",
+    "check_estimator_repr",
+    "check_estimators_fit_returns_self",
+    "check_estimators_overwrite_params",
+    "check_estimators_pickle",
+    "check_estimators_unfitted",
+    "check_fit_idempotent",
+    "check_get_params_invariance",
+    "check_methods_sample_order_invariance",
+    "check_methods_subset_invariance",
+    "check_no_attributes_set_in_init",
+    "check_parameters_default_constructible",
+    "check_pipeline_consistency",
+    "check_readonly_memmap_input",
+    "check_set_params",
+    "check_transformer_general",
+    "check_valid_tag_types",
+}
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+@pytest.mark.filterwarnings("ignore:.*does not inherit from `sklearn.base.BaseEstimator`")
+def test_checks_of_scikit_learn(name):
+    expected = EXPECTED_TO_FAIL[name]
+    results = check_estimator(
+        ESTIMATORS[name], expected_failed_checks=expected, on_skip=None, on_fail=None
+    )
+    by_status = {}
+    for result in results:
+        by_status.setdefault(result["status"], {})[result["check_name"]] = result["exception"]
+    assert not by_status.get("failed")
+    assert set(by_status.get("xfail", {})) == set(expected), "remove what passes by now"
+    assert set(by_status["passed"]) >= OURS
+    assert set(by_status.get("skipped", {})) <= {"check_array_api_input"}
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        "check_set_output_transform",
+        "check_set_output_transform_pandas",
+        "check_global_output_transform_pandas",
+    ],
+)
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
+def test_checks_of_output_containers(check):
+    getattr(estimator_checks, check)("KernelOnTables", KERNEL)
+
+
+@pytest.mark.parametrize(
+    "estimator", [MarginalizedGraphKernel(), SmilesToGraphs(), NetworkXToGraphs()], ids=repr
+)
+@pytest.mark.filterwarnings("ignore:.*does not inherit from `sklearn.base.BaseEstimator`")
+def test_the_real_estimators_pass_what_is_left_for_them(estimator):
+    with pytest.warns(SkipTestWarning, match="requires input"):
+        results = check_estimator(estimator, on_skip=None)
+    assert {r["check_name"] for r in results if r["status"] == "passed"} >= {
+        "check_estimator_cloneable"
+    }
+
+
+def test_the_subclass_computes_what_the_kernel_does():
+    X = np.random.default_rng(0).random((5, 4))
+    kernel = clone(KERNEL)
+    K = kernel.fit_transform(X)
+    assert np.ptp(K) > 1e-3, "the checks could not tell one row from another"
+    real = MarginalizedGraphKernel(**KERNEL.get_params(deep=False))
+    np.testing.assert_array_equal(K, real(kernel.graphs_))
+    source = SourceOnTables().fit(X)
+    assert source.transform([[1.0, 1.0, 0.0, 0.0]]).item() == from_smiles(["CCC"]).n_nodes
