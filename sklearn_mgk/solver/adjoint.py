@@ -47,9 +47,7 @@ def sum_by_label(g, strip, rows, lanes, work):
     clear(ZERO, (rows.label_ptr[g + 1] - rows.label_ptr[g]) * strip.n_slots, sums)
     for j in range(strip.n_rows):
         row = j * width
-        for group in range(
-            rows.group_ptr[strip.first + j], rows.group_ptr[strip.first + j + ONE]
-        ):
+        for group in range(rows.group_ptr[strip.first + j], rows.group_ptr[strip.first + j + ONE]):
             clear(ZERO, width, line)
             for member in range(rows.member_ptr[group], rows.member_ptr[group + ONE]):
                 target = rows.member[member] * width
@@ -104,26 +102,22 @@ def stop_slope(strip, lanes, s, nodes, min_steps, work):
 
 @numba.njit(**FLAGS)
 def differentiate(pairs, begin, strip, graphs, tables, control, lanes, work, gradient):
-    """Derivatives by the hyperparameters of node kernel, edge kernel and stopping.
+    """Differentiate by the hyperparameters of node kernel, edge kernel and stopping.
 
     Those of the starting probabilities come with the value, see `pairs.add_starts`.
     """
     _, nodes, rows, columns = graphs
     node_table, edge_table = tables
     n_node, n_edge = node_table.slopes.shape[1], edge_table.slopes.shape[1]
-    k, s, g = begin, 0, pairs[begin, 0]
+    g = pairs[begin, 0]
     if n_edge > 0:
         sum_by_label(g, strip, rows, lanes, work)
-    while lanes.ptr[s] < strip.width:
-        out = gradient[k]
+    for s in range(len(gradient)):
+        k, out = begin + s, gradient[s]
         out[:] = 0
         node_slopes(strip, lanes, s, nodes, node_table, k, control.min_steps, work, out[:n_node])
         if n_edge > 0:
             part = out[n_node : n_node + n_edge]
-            edge_slopes(
-                g, pairs[k, 1], strip, rows, columns, lanes, s, edge_table, k, work, part
-            )
+            edge_slopes(g, pairs[k, 1], strip, rows, columns, lanes, s, edge_table, k, work, part)
         if control.trainable_stop:
             out[-1] = stop_slope(strip, lanes, s, nodes, control.min_steps, work)
-        k += 1
-        s += 1

@@ -6,7 +6,7 @@ of G'. The two graphs are read in two forms, and every graph is arranged in both
 
 - as *rows*: the edges that leave node j, grouped by label. One group costs one sparse product with
   row j and one addition of a whole row for each of its members;
-- as *columns*: all entries of A': a plane with the first entry of each node, a plane with the second
+- as *columns*: all entries of A': a plane with the first entry of each node, one with the second
   (nodes of molecules rarely have more), and the rest, ordered so that successive entries write to
   different nodes.
 

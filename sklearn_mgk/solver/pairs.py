@@ -11,6 +11,7 @@ import numpy as np
 from sklearn_mgk.solver.adjoint import differentiate
 from sklearn_mgk.solver.pcg import CONVERGED, NOT_FINITE, solve_strip
 from sklearn_mgk.solver.strips import (
+    ENTRY,
     FLAGS,
     N_PLANES,
     ONE,
@@ -150,9 +151,7 @@ def slot_weight(group, a, strip, rows, work):
 def precondition_loops(strip, rows, lanes, work):
     """Take pairs of self-loops, which lie on the diagonal of W, into the preconditioner."""
     for j in range(strip.n_rows):
-        for group in range(
-            rows.group_ptr[strip.first + j], rows.group_ptr[strip.first + j + ONE]
-        ):
+        for group in range(rows.group_ptr[strip.first + j], rows.group_ptr[strip.first + j + ONE]):
             for member in range(rows.member_ptr[group], rows.member_ptr[group + ONE]):
                 if rows.member[member] != j:
                     continue
@@ -263,35 +262,35 @@ def run_strip(pairs, begin, end, graphs, tables, control, scratch, results):
     order, nodes, rows, columns = graphs
     lanes, work, every = scratch
     n = end - begin
-    ends = Ends(
-        every.rz[:n],
-        every.goal[:n],
-        results.outcome[begin:end],
-        results.iterations[begin:end],
-        every.active[:n],
-    )
     strip = load_strip(pairs, begin, end, order, columns, lanes)
     fill_system(pairs, begin, strip, graphs, tables, control, lanes, work, n)
-    outer(strip, lanes, nodes.flow, work.b)
-    solve_strip(strip, rows, lanes, work, ends, work.x, control.tol, control.max_iter)
-    if control.eval_gradient:
-        adjoint = Ends(ends.rz, ends.goal, every.outcome[:n], every.iterations[:n], ends.active)
-        outer(strip, lanes, nodes.start, work.b)
-        solve_strip(strip, rows, lanes, work, adjoint, work.z, control.tol, control.max_iter)
+    ends = Ends(
+        every.rz[:n], every.goal[:n], every.outcome[:n], every.iterations[:n], every.active[:n]
+    )
+    results.outcome[begin:end] = CONVERGED
+    results.iterations[begin:end] = 0
+    # One loop rather than two calls: numba would compile the solver twice.
+    for adjoint in range(2 if control.eval_gradient else 1):
+        outer(strip, lanes, nodes.start if adjoint else nodes.flow, work.b)
+        x = work.z if adjoint else work.x
+        solve_strip(strip, rows, lanes, work, ends, x, control.tol, control.max_iter)
         for s in range(n):
-            ends.outcome[s] = max(ends.outcome[s], adjoint.outcome[s])
-            ends.iterations[s] += adjoint.iterations[s]
-        differentiate(pairs, begin, strip, graphs, tables, control, lanes, work, results.gradient)
+            k = begin + s
+            results.outcome[k] = max(results.outcome[k], ends.outcome[s])
+            results.iterations[k] += ends.iterations[s]
+    if control.eval_gradient:
+        gradient = results.gradient[begin:end]
+        differentiate(pairs, begin, strip, graphs, tables, control, lanes, work, gradient)
     finish(begin, strip, graphs, tables, control, lanes, work, results, n)
 
 
-@numba.njit(**FLAGS)
+@numba.njit(**ENTRY)
 def solve_pairs(pairs, graphs, tables, control, results):
-    """Solve a list of pairs, sorted by row graph, in one thread and without the interpreter lock."""
+    """Solve pairs, sorted by row graph, in one thread and without the interpreter lock."""
     order, _, rows, columns = graphs
     rank = tables[1].factors.shape[1]
     scratch = make_scratch(pairs, order, rows, columns, rank, tables[0].values)
-    begin = 0
+    begin = np.int64(0)  # a plain 0 would compile everything below for that number first
     while begin < len(pairs):
         end = strip_end(pairs, order, begin)
         run_strip(pairs, begin, end, graphs, tables, control, scratch, results)

@@ -2,8 +2,8 @@
 r"""Conjugate gradients on the pairs of a strip, compiled by numba.
 
 The system of a pair is Z x = b with Z = diag(D/V) - W, D = d d'; x is a matrix with a row for each
-node of G and a lane for each node of G', stored row after row. Rows are sorted by colour (`layout`).
-Where G is bipartite, W has no entry between rows of one colour,
+node of G and a lane for each node of G', stored row after row. Rows are sorted by colour
+(`layout`). Where G is bipartite, W has no entry between rows of one colour,
 
     Z = [ Z_r  -W_rb ]      and      (Z_r - W_rb Z_b^-1 W_br) x_r = b_r + W_rb Z_b^-1 b_b
         [ -W_br  Z_b ]               x_b = Z_b^-1 (b_b + W_br x_r),
@@ -46,9 +46,7 @@ def push_values(lo, hi, strip, rows, lanes, work, p):
     weights, y, line, lane = work.weights, work.y, work.line, lanes.source
     for j in range(lo, hi):
         row = j * width
-        for group in range(
-            rows.group_ptr[strip.first + j], rows.group_ptr[strip.first + j + ONE]
-        ):
+        for group in range(rows.group_ptr[strip.first + j], rows.group_ptr[strip.first + j + ONE]):
             w = rows.group_label[group] * strip.n_slots
             for t in range(width):
                 line[t] = (
@@ -144,7 +142,7 @@ def sum_of_squares(n_rows, width, r, work):
 
 @numba.njit(**FLAGS)
 def set_steps(lanes, work, ends, max_iter):
-    """Step length of each segment from ``work.total`` = p.Zp by lane; ends segments that are done."""
+    """Step length of each segment from ``work.total`` = p.Zp by lane; some segments end here."""
     n_active = 0
     for s in range(len(ends.rz)):
         curvature = 0.0

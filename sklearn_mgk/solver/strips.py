@@ -2,10 +2,10 @@
 """Strips: one graph along the rows and several graphs side by side along the columns.
 
 Small graphs make short loops, and short loops are slow. So the pairs that share a row graph G are
-solved together: their column graphs G' stand side by side, as one graph of several parts, and every
-loop runs over the nodes of all of them (the *lanes*). Each part, a *segment* of lanes, keeps its own
-step lengths and its own end of the iteration, so that the answer for a pair does not depend on its
-neighbours in the strip.
+solved together: their column graphs G' stand side by side, as one graph of several parts, and
+every loop runs over the nodes of all of them (the *lanes*). Each part, a *segment* of lanes, keeps
+its own step lengths and its own end of the iteration, so that the answer for a pair does not depend
+on its neighbours in the strip.
 """
 
 from __future__ import annotations
@@ -17,17 +17,22 @@ import numpy as np
 
 from sklearn_mgk.solver.layout import SLOTS
 
-FLAGS = {
+ENTRY = {
     "cache": True,
     "nogil": True,
     "error_model": "numpy",
     "fastmath": {"reassoc", "contract", "nsz"},
 }
+"""How numba compiles what Python calls."""
+
+FLAGS = {**ENTRY, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+"""How numba compiles the rest; without wrappers, which take half of the time."""
+
 ZERO, ONE, N_PLANES = np.uint64(0), np.uint64(1), np.uint64(SLOTS)
 """Unsigned constants: an unsigned index plus a plain 1 would become a float in numba."""
 
-WIDTH = 128
-"""Lanes at which a strip is full: one row of float64 is 1 kB, so that the rows in use stay in L1."""
+WIDTH = 192
+"""Lanes at which a strip is full: a row of float64 is 1.5 kB, and the rows in use stay in L1."""
 
 
 class Strip(NamedTuple):
@@ -44,8 +49,8 @@ class Lanes(NamedTuple):
     """The columns of a strip; scratch of one thread, as long as its largest strip needs."""
 
     node: np.ndarray  # (lanes,) uint64: position of the node in each lane
-    source: np.ndarray  # (slots,) uint64: lane that a slot reads
-    target: np.ndarray  # (slots,) uint64: lane that a slot adds to
+    source: np.ndarray  # (slots,) uint32: lane that a slot reads
+    target: np.ndarray  # (slots,) uint32: lane that a slot adds to
     weight: np.ndarray  # (slots,) weight of the entry
     ptr: np.ndarray  # (segments + 1,) uint64: lanes of each segment
     rest: np.ndarray  # (segments + 1,) uint64: slots of each segment beyond the planes
@@ -84,7 +89,7 @@ class Ends(NamedTuple):
 @numba.njit(**FLAGS)
 def strip_end(pairs, order, begin):
     """Return the end of the strip that begins at a pair: same row graph, and lanes to spare."""
-    width, end = 0, begin
+    width, end = np.int64(0), begin
     while end < len(pairs) and pairs[end, 0] == pairs[begin, 0]:
         h = pairs[end, 1]
         width += np.int64(order.ptr[h + 1] - order.ptr[h])
@@ -97,12 +102,12 @@ def strip_end(pairs, order, begin):
 @numba.njit(**FLAGS)
 def make_scratch(pairs, order, rows, columns, rank, sample):
     """Allocate scratch that is large enough for each strip of a list of pairs."""
-    size, lanes, slots, segments, weights, groups = 1, 1, 1, 1, 1, 1
-    begin = 0
+    size = lanes = slots = segments = weights = groups = np.int64(1)
+    begin = np.int64(0)
     while begin < len(pairs):
         end = strip_end(pairs, order, begin)
         g = pairs[begin, 0]
-        width, n_slots = 0, 0
+        width = n_slots = np.int64(0)
         for k in range(begin, end):
             h = pairs[k, 1]
             width += np.int64(order.ptr[h + 1] - order.ptr[h])
@@ -131,8 +136,8 @@ def make_scratch(pairs, order, rows, columns, rank, sample):
 def _make_lanes(lanes, slots, segments, dtype):
     return Lanes(
         np.empty(lanes, np.uint64),
-        np.empty(slots, np.uint64),
-        np.empty(slots, np.uint64),
+        np.empty(slots, np.uint32),
+        np.empty(slots, np.uint32),
         np.empty(slots, dtype),
         np.empty(segments + 1, np.uint64),
         np.empty(segments + 1, np.uint64),

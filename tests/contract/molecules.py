@@ -2,8 +2,10 @@
 """Small molecules with targets that a graph kernel can learn, and a kernel for them."""
 
 import numpy as np
+from sklearn.pipeline import make_pipeline
+from sklearn.svm import SVC
 
-from sklearn_mgk import MarginalizedGraphKernel
+from sklearn_mgk import MarginalizedGraphKernel, SmilesToGraphs
 from sklearn_mgk.base_kernels import KroneckerDelta, SquaredExponential
 
 # Normal boiling points [degrees Celsius] from common handbooks.
@@ -60,3 +62,8 @@ def make_kernel(**changes):
         "backend": "cpu",
     }
     return MarginalizedGraphKernel(**{**defaults, **changes})
+
+
+def make_svc(**changes):
+    """Return SMILES -> graphs -> rows of the Gram matrix -> support vectors."""
+    return make_pipeline(SmilesToGraphs(), make_kernel(**changes), SVC(kernel="precomputed", C=10))

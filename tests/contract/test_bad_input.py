@@ -10,12 +10,11 @@ import networkx as nx
 import numpy as np
 import pandas as pd
 import pytest
-from contract.molecules import IS_ALCOHOL, SMILES, TARGET, make_kernel
+from contract.molecules import IS_ALCOHOL, SMILES, TARGET, make_kernel, make_svc
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.pipeline import make_pipeline
-from sklearn.svm import SVC
 
 from sklearn_mgk import (
     GraphBatch,
@@ -41,16 +40,12 @@ from sklearn_mgk.base_kernels import (
 )
 
 
-def gram_svc(**changes):
-    return make_pipeline(SmilesToGraphs(), make_kernel(**changes), SVC(kernel="precomputed"))
-
-
 def smiles_gp():
     return make_pipeline(SmilesToGraphs(), GaussianProcessRegressor(make_kernel(), optimizer=None))
 
 
 every_model = pytest.mark.parametrize(
-    ("model", "target"), [(gram_svc, IS_ALCOHOL), (smiles_gp, TARGET)], ids=["svc", "gp"]
+    ("model", "target"), [(make_svc, IS_ALCOHOL), (smiles_gp, TARGET)], ids=["svc", "gp"]
 )
 
 
@@ -133,7 +128,9 @@ def test_one_column_of_molecules_is_accepted(form, model, target):
     assert_allclose(model().fit(form(SMILES), target).predict(form(SMILES)), expected)
 
 
-@pytest.mark.parametrize("row", ["CCO", None, 3.0, nx.path_graph(2)], ids=lambda row: type(row).__name__)
+@pytest.mark.parametrize(
+    "row", ["CCO", None, 3.0, nx.path_graph(2)], ids=lambda row: type(row).__name__
+)
 def test_rows_that_are_no_graphs(row, graphs, solves):
     message = rf"row 2 of X is of type {type(row).__name__}, .*SmilesToGraphs.*NetworkXToGraphs"
     kernel = make_kernel().fit(graphs)
@@ -169,9 +166,7 @@ def test_graphs_in_a_form_without_rows(make, message, graphs, solves):
 
 
 def labeled(**attributes):
-    """Return the path C - C - O; `attributes` replace those of node 1, or of the edge ("weight",
-    "order"). A value of `None` removes an attribute.
-    """
+    """Return the path C - C - O with other attributes of node 1 and edge (0, 1); None removes."""
     graph = nx.path_graph(3)
     nx.set_node_attributes(graph, dict(enumerate("CCO")), "element")
     nx.set_node_attributes(graph, 0.5, "charge")
@@ -224,7 +219,7 @@ def test_graph_that_cannot_be_used(graph, message, solves):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"node_kernel": KroneckerDelta("elment")}, r"no node attribute 'elment'.*'element'"),
+        ({"node_kernel": KroneckerDelta("symbool")}, r"no node attribute 'symbool'.*'element'"),
         ({"edge_kernel": KroneckerDelta("element")}, r"no edge attribute 'element'.*'order'"),
         ({"starting_probability": "p"}, r"no node attribute 'p'.*'element'"),
         ({"stopping_probability": "q"}, r"no node attribute 'q'.*'element'"),
@@ -258,7 +253,7 @@ def test_attribute_that_the_other_side_lacks_or_holds_otherwise(solves):
     nx.set_node_attributes(words, "C", "element")
     nx.set_node_attributes(words, "neutral", "charge")
     nx.set_edge_attributes(words, 1.0, "order")
-    with pytest.raises(ValueError, match="'charge' cannot be used: graph 1: .*string"):
+    with pytest.raises(ValueError, match=r"'charge' cannot be used: graph 1: .*string"):
         kernel(from_networkx([words]), good)
     assert not solves.calls
 
@@ -291,7 +286,10 @@ def test_weights_of_zero_are_no_edges():
         assert np.isfinite(K).all()
     assert_allclose(kernel(zero, probe), kernel(absent, probe), rtol=1e-7)
     assert_allclose(kernel(zero, absent), kernel(absent), rtol=1e-7)
-    assert np.abs(kernel(batch(edge_index=[[0, 0, 1], [1, 2, 2]]), probe) / kernel(absent, probe) - 1) > 0.01
+    assert (
+        np.abs(kernel(batch(edge_index=[[0, 0, 1], [1, 2, 2]]), probe) / kernel(absent, probe) - 1)
+        > 0.01
+    )
     nothing = batch(edge_index=[[0], [1]], edge_weight=[0.0])
     assert_allclose(kernel(nothing, probe), kernel(batch(), probe), rtol=1e-7)
 
@@ -314,7 +312,7 @@ def test_networkx_graphs_of_one_size_stay_graphs(n_graphs):
 
 def test_labels_that_training_never_saw(graphs):
     new = ["BrC#N", "[Na+].[Cl-]", "[SiH4]", "CC(=O)[O-]"]
-    model = gram_svc().fit(SMILES, IS_ALCOHOL)
+    model = make_svc().fit(SMILES, IS_ALCOHOL)
     assert model.predict(new).shape == (4,)
     K = make_kernel(cache_size=0)(from_smiles(new), graphs)
     union = make_kernel(cache_size=0)(from_smiles([*new, *SMILES]))
@@ -349,13 +347,19 @@ def undefined(x, y):
 
 
 BAD_KERNELS = {
-    "above one": (DotProduct("charge_like"), r"is 1\.5 between the labels \(charge_like=0\.5\) and \(charge_like=3\.0\)"),
+    "above one": (
+        DotProduct("charge_like"),
+        r"is 1\.5 between the labels \(charge_like=0\.5\) and \(charge_like=3\.0\)",
+    ),
     "constant above one": (Constant(2.0), r"is 2 between.*\[0, 1\].*Normalized"),
     "sum above one": (
         KroneckerDelta("element") + KroneckerDelta("element"),
         r"is 2 between the labels \(element='C'\).*Normalized\(...\), scale it by a constant",
     ),
-    "negative": (DotProduct("signed"), r"is -0\.25 between the labels \(signed=-1\.0\) and .*\[0, 1\].*square"),
+    "negative": (
+        DotProduct("signed"),
+        r"is -0\.25 between the labels \(signed=-1\.0\) and .*\[0, 1\].*square",
+    ),
     "asymmetric": (
         FunctionKernel("element", asymmetric),
         r"has to be symmetric, but is 0\.\d+ the other way round.*\(f\(x, y\) \+ f\(y, x\)\) / 2",
@@ -507,7 +511,9 @@ def test_extreme_stopping_probabilities_work(value, graphs):
 
 
 def test_additive_rule_takes_large_stopping_probabilities(graphs):
-    assert np.isfinite(make_kernel(stopping_rule="additive", stopping_probability=5.0)(graphs)).all()
+    assert np.isfinite(
+        make_kernel(stopping_rule="additive", stopping_probability=5.0)(graphs)
+    ).all()
 
 
 @pytest.mark.parametrize(
@@ -618,7 +624,9 @@ def test_values_beyond_the_range_of_floats_are_an_error(graphs):
         edge_index=graphs.edge_index,
         edge_weight=np.full(graphs.n_edges, 1e200),
     )
-    with pytest.raises(FloatingPointError, match=r"pairs .*the first: \(X\[\d+\], X\[\d+\]\).*What helps: "):
+    with pytest.raises(
+        FloatingPointError, match=r"pairs .*the first: \(X\[\d+\], X\[\d+\]\).*What helps: "
+    ):
         MarginalizedGraphKernel()(heavy)
     # A Gaussian process never sees them.
     with pytest.raises(FloatingPointError):

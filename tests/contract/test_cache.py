@@ -3,23 +3,22 @@
 
 import signal
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from contract.molecules import IS_ALCOHOL, N_PAIRS, SMILES, TARGET, make_kernel
+from contract.molecules import IS_ALCOHOL, N_PAIRS, SMILES, TARGET, make_kernel, make_svc
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import WhiteKernel
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
-from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC
 
-from sklearn_mgk import GraphBatch, SmilesToGraphs, clear_cache, from_smiles
+from sklearn_mgk import GraphBatch, cache, clear_cache, from_smiles
 from sklearn_mgk import gram as gram_layer
 from sklearn_mgk.base_kernels import Constant, FormulaKernel, FunctionKernel, KroneckerDelta
-from sklearn_mgk.cache import cache_size
 from sklearn_mgk.solver import cpu, schedule
 
 FOLDS = StratifiedKFold(5, shuffle=True, random_state=0)
@@ -38,9 +37,7 @@ def small_steps(monkeypatch):
 
 @pytest.mark.parametrize("normalization", [None, "cosine", "size"])
 def test_a_grid_over_the_svm_solves_each_pair_once(normalization, solves):
-    model = make_pipeline(
-        SmilesToGraphs(), make_kernel(normalization=normalization), SVC(kernel="precomputed")
-    )
+    model = make_svc(normalization=normalization)
     grid = {"svc__C": [0.1, 1, 10, 100]}
     search = GridSearchCV(model, grid, cv=FOLDS).fit(SMILES, IS_ALCOHOL)
     assert solves.n_pairs == N_PAIRS
@@ -53,7 +50,7 @@ def test_a_grid_over_the_svm_solves_each_pair_once(normalization, solves):
 
 
 def test_a_grid_over_the_kernel_solves_each_setting_once(solves):
-    model = make_pipeline(SmilesToGraphs(), make_kernel(), SVC(kernel="precomputed"))
+    model = make_svc()
     grid = {"svc__C": [1, 10], "marginalizedgraphkernel__edge_kernel__length_scale": [0.3, 1.0]}
     GridSearchCV(model, grid, cv=FOLDS).fit(SMILES, IS_ALCOHOL)
     assert solves.n_pairs == 2 * N_PAIRS
@@ -238,6 +235,21 @@ def test_a_function_that_cannot_be_hashed_is_never_looked_up(graphs, solves):
     assert solves.n_pairs == 2 * N_PAIRS
 
 
+@pytest.mark.parametrize("state", ["attribute", "variable"])
+def test_a_function_that_came_to_mean_something_else_is_noticed(state, graphs):
+    class Delta:
+        def __call__(self, x, y):
+            return np.where(x == y, 1.0, self.h)
+
+    h = 0.2
+    functions = {"attribute": Delta(), "variable": lambda x, y: np.where(x == y, 1.0, h)}
+    functions["attribute"].h = h
+    kernel = make_kernel(node_kernel=FunctionKernel("element", functions[state]))
+    before = kernel(graphs)
+    h = functions["attribute"].h = 0.8
+    assert np.abs(kernel(graphs) - before).max() > 0.1
+
+
 def test_changing_a_parameter_in_place_is_noticed(graphs):
     kernel = make_kernel()
     before = kernel(graphs)
@@ -255,15 +267,15 @@ def test_off_switch(graphs, solves):
     kernel(graphs)
     kernel(graphs)
     assert solves.n_pairs == 2 * N_PAIRS
-    assert cache_size() == 0
+    assert cache.cache_size() == 0
 
 
 def test_clear_cache(graphs, solves):
     kernel = make_kernel()
     K = kernel(graphs)
-    assert cache_size() >= 8 * N * N
+    assert cache.cache_size() >= 8 * N * N
     clear_cache()
-    assert cache_size() == 0
+    assert cache.cache_size() == 0
     assert_array_equal(kernel(graphs), K)
     assert solves.n_pairs == 2 * N_PAIRS
 
@@ -275,7 +287,7 @@ def test_the_bound_on_memory_holds_and_values_stay_right(n_graphs, graphs):
         kernel = make_kernel(cache_size=megabytes, stopping_probability=q)
         for batch in (graphs[:n_graphs], graphs[-n_graphs:]):
             K = kernel(batch)
-            assert cache_size() <= megabytes * 1e6
+            assert cache.cache_size() <= megabytes * 1e6
             assert_allclose(K, clone(kernel).set_params(cache_size=0)(batch), rtol=5e-8)
 
 
@@ -327,31 +339,61 @@ def test_threads_at_once(graphs, small_steps):
         assert_allclose(rows, expected[q][::2], rtol=5e-8)
 
 
-@pytest.mark.parametrize("n_threads", [1, 2])
-def test_interrupt_in_the_middle(n_threads, graphs, small_steps, monkeypatch, solves):
+def test_threads_that_share_a_cache_too_small_for_them(graphs, monkeypatch):
+    places = cache._places
+
+    def slow_places(number, prints):
+        found = places(number, prints)
+        time.sleep(1e-3)  # without a lock others would renumber the graphs meanwhile
+        return found
+
+    monkeypatch.setattr(cache, "_places", slow_places)
+    kernel = make_kernel(cache_size=8 * 16**2 / 1e6)
+    choices = [np.random.default_rng(seed).choice(N, 10, replace=False) for seed in range(16)]
+    with ThreadPoolExecutor(4) as pool:
+        results = list(pool.map(lambda chosen: kernel(graphs[chosen]), choices))
     expected = make_kernel(cache_size=0)(graphs)
-    solves.calls.clear()
-    monkeypatch.setattr(cpu.numba.config, "NUMBA_NUM_THREADS", n_threads)
+    for chosen, K in zip(choices, results, strict=True):
+        assert_allclose(K, expected[np.ix_(chosen, chosen)], rtol=5e-8)
+
+
+@pytest.fixture(params=[1, 2], ids=["one thread", "two threads"])
+def interrupted(request, monkeypatch):
+    """Press Ctrl-C while the CPU backend works on its 100th task; the list of its tasks."""
+    monkeypatch.setattr(cpu.numba.config, "NUMBA_NUM_THREADS", request.param)
     solve_pairs, tasks = cpu.solve_pairs, []
 
-    def interrupted(*arguments):
+    def interrupting(*arguments):
         tasks.append(1)
         if len(tasks) == 100:
-            # As Ctrl-C does: in the main thread, wherever that is.
             signal.raise_signal(signal.SIGINT)
+        if len(tasks) >= 100:
+            time.sleep(0.02)  # the main thread has to wake up to receive the signal
         return solve_pairs(*arguments)
 
-    monkeypatch.setattr(cpu, "solve_pairs", interrupted)
+    monkeypatch.setattr(cpu, "solve_pairs", interrupting)
+    return tasks
+
+
+def test_interrupt_drops_the_tasks_that_wait(interrupted, graphs, monkeypatch):
+    monkeypatch.setattr(schedule, "TASK_COST", 1)
+    with pytest.raises(KeyboardInterrupt):
+        make_kernel()(graphs)
+    assert 100 <= len(interrupted) < 120
+
+
+def test_interrupt_loses_no_chunk_that_was_done(interrupted, graphs, small_steps, solves):
     kernel = make_kernel()
     with pytest.raises(KeyboardInterrupt):
         kernel(graphs)
-    assert len(tasks) < N_PAIRS - 50, "the remaining tasks were not dropped"
-    monkeypatch.setattr(cpu, "solve_pairs", solve_pairs)
     before = solves.n_pairs
+    expected = make_kernel(cache_size=0)(graphs)
+    solves.calls.clear()
     assert_allclose(kernel(graphs), expected, rtol=5e-8)
-    # Whole chunks that were done before are not lost: 24 + 23 + 22 + 21 of the 100 pairs.
-    assert N_PAIRS - 100 < solves.n_pairs - before <= N_PAIRS - 24 - 23 - 22
-    assert not kernel.__dict__.keys() - make_kernel().__dict__.keys()
+    # Rows of 24, 23, 22, 21 and 20 pairs; the last one was cut short.
+    assert before == 24 + 23 + 22 + 21 + 20
+    assert solves.n_pairs == N_PAIRS - 24 - 23 - 22 - 21
+    assert vars(kernel) == vars(make_kernel())
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError, RuntimeError])

@@ -140,7 +140,7 @@ def test_checks_of_scikit_learn(name):
         "check_global_output_transform_pandas",
     ],
 )
-@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
+@pytest.mark.filterwarnings("ignore:X (has|does not have valid) feature names")
 def test_checks_of_output_containers(check):
     getattr(estimator_checks, check)("KernelOnTables", KERNEL)
 

@@ -4,8 +4,9 @@
 import numpy as np
 import pandas as pd
 import pytest
-from contract.molecules import FAMILY, IS_ALCOHOL, N_PAIRS, SMILES, TARGET, make_kernel
+from contract.molecules import FAMILY, IS_ALCOHOL, N_PAIRS, SMILES, TARGET, make_kernel, make_svc
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn import config_context
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.cluster import SpectralClustering
@@ -17,7 +18,6 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import WhiteKernel
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import Ridge
-from sklearn.manifold import TSNE
 from sklearn.metrics import adjusted_rand_score
 from sklearn.model_selection import (
     GridSearchCV,
@@ -62,11 +62,6 @@ MACHINES = {
 }
 
 
-def gram_svc(**changes):
-    """Return SMILES -> graphs -> rows of the Gram matrix -> support vectors."""
-    return make_pipeline(SmilesToGraphs(), make_kernel(**changes), SVC(kernel="precomputed", C=10))
-
-
 @pytest.mark.parametrize(("machine", "target"), MACHINES.values(), ids=MACHINES)
 def test_callable_and_precomputed_support_vectors_agree(machine, target, graphs):
     # Of the default tolerance two solvers stop at different points.
@@ -81,7 +76,7 @@ def test_callable_and_precomputed_support_vectors_agree(machine, target, graphs)
 
 
 def test_support_vectors_learn(graphs):
-    assert cross_val_score(gram_svc(), SMILES, IS_ALCOHOL, cv=FOLDS).mean() > 0.9
+    assert cross_val_score(make_svc(), SMILES, IS_ALCOHOL, cv=FOLDS).mean() > 0.9
     model = SVC(kernel=make_kernel(), C=10)
     assert cross_val_score(model, graphs, IS_ALCOHOL, cv=FOLDS).mean() > 0.9
     assert cross_val_score(model, list(graphs), FAMILY, cv=FOLDS).mean() > 0.7
@@ -111,13 +106,6 @@ def test_spectral_clustering_finds_the_aromatic_molecules(graphs):
     clusters = make_pipeline(make_kernel(), model).fit_predict(graphs)
     aromatic = ["c1" in smiles for smiles in SMILES]
     assert adjusted_rand_score(aromatic, clusters) == 1.0
-
-
-def test_embedding_of_distances(graphs):
-    distances = FunctionTransformer(lambda K: np.sqrt(np.clip(2 - 2 * K, 0, None)))
-    tsne = TSNE(metric="precomputed", init="random", perplexity=5, max_iter=250, random_state=0)
-    points = make_pipeline(make_kernel(), distances, tsne).fit_transform(graphs)
-    assert points.shape == (24, 2) and np.isfinite(points).all()
 
 
 def test_nearest_neighbors_on_distances(graphs):
@@ -151,7 +139,7 @@ def test_meta_regressors_of_whole_pipelines(meta, target):
 
 
 def test_calibrated_probabilities():
-    model = CalibratedClassifierCV(gram_svc(), ensemble=False, cv=3).fit(SMILES, IS_ALCOHOL)
+    model = CalibratedClassifierCV(make_svc(), ensemble=False, cv=3).fit(SMILES, IS_ALCOHOL)
     probability = model.predict_proba(SMILES)[:, 1]
     assert probability[IS_ALCOHOL].min() > probability[~IS_ALCOHOL].max()
 
@@ -165,14 +153,14 @@ GRID = {
 
 
 def test_grid_search_two_levels_deep():
-    model = gram_svc()
+    model = make_svc()
     search = GridSearchCV(model, GRID, cv=FOLDS, error_score="raise").fit(SMILES, IS_ALCOHOL)
     assert search.best_score_ > 0.9
     scores = search.cv_results_["mean_test_score"]
     assert np.ptp(scores) > 0.1, "the grid makes no difference"
     # Each point is what a model made by hand with its parameters gets.
     for place in (0, len(scores) - 1):
-        by_hand = gram_svc().set_params(**search.cv_results_["params"][place])
+        by_hand = make_svc().set_params(**search.cv_results_["params"][place])
         assert cross_val_score(by_hand, SMILES, IS_ALCOHOL, cv=FOLDS).mean() == scores[place]
     assert search.best_estimator_[1].node_kernel.k1.h == search.best_params_[next(iter(GRID))]
     assert model[1] == make_kernel(), "the search changed the model it was given"
@@ -199,7 +187,7 @@ def test_grid_search_of_a_gaussian_process():
 
 def test_two_processes_give_the_scores_of_one():
     scores = [
-        cross_val_score(gram_svc(), SMILES, IS_ALCOHOL, cv=FOLDS, n_jobs=n_jobs).tolist()
+        cross_val_score(make_svc(), SMILES, IS_ALCOHOL, cv=FOLDS, n_jobs=n_jobs).tolist()
         for n_jobs in (1, 2)
     ]
     assert scores[0] == scores[1]
@@ -207,7 +195,7 @@ def test_two_processes_give_the_scores_of_one():
 
 def test_halving_search():
     search = HalvingGridSearchCV(
-        gram_svc(), {"svc__C": [0.01, 1, 100]}, cv=2, min_resources=8, random_state=0
+        make_svc(), {"svc__C": [0.01, 1, 100]}, cv=2, min_resources=8, random_state=0
     ).fit(SMILES, IS_ALCOHOL)
     assert search.n_resources_[-1] > search.n_resources_[0]
     assert search.best_params_["svc__C"] > 0.01
@@ -215,7 +203,7 @@ def test_halving_search():
 
 def test_learning_curve():
     sizes, _, scores = learning_curve(
-        gram_svc(), SMILES, IS_ALCOHOL, train_sizes=[8, 18], cv=FOLDS, shuffle=True, random_state=0
+        make_svc(), SMILES, IS_ALCOHOL, train_sizes=[8, 18], cv=FOLDS, shuffle=True, random_state=0
     )
     assert sizes.tolist() == [8, 18]
     assert scores.mean(1)[1] >= scores.mean(1)[0]
@@ -237,10 +225,15 @@ def test_cross_validation_reports_each_fold(graphs):
     assert [model.kernel for model in result["estimator"]] == [make_kernel()] * 4
 
 
+def test_metadata_routing():
+    with config_context(enable_metadata_routing=True):
+        search = GridSearchCV(make_svc(), {"svc__C": [0.01, 10]}, cv=FOLDS)
+        search.fit(SMILES, IS_ALCOHOL)
+    assert search.best_params_ == {"svc__C": 10}
+
+
 def test_pipeline_with_memory_solves_a_fit_once(tmp_path, solves):
-    model = make_pipeline(
-        SmilesToGraphs(), make_kernel(), SVC(kernel="precomputed"), memory=str(tmp_path)
-    )
+    model = make_svc().set_params(memory=str(tmp_path))
     first = model.fit(SMILES, IS_ALCOHOL).predict(SMILES)
     assert solves.n_pairs == N_PAIRS
     clear_cache()
@@ -248,17 +241,15 @@ def test_pipeline_with_memory_solves_a_fit_once(tmp_path, solves):
     model.set_params(svc__C=2.0).fit(SMILES, IS_ALCOHOL)
     assert solves.n_pairs == 0, "joblib did not recognise the graphs, or the kernel"
     clear_cache()
-    model.set_params(svc__C=1.0).fit(SMILES, IS_ALCOHOL)
+    model.set_params(svc__C=10).fit(SMILES, IS_ALCOHOL)
     assert_array_equal(model.predict(SMILES), first)
     model.set_params(marginalizedgraphkernel__stopping_probability=0.3).fit(SMILES, IS_ALCOHOL)
     assert solves.n_pairs > 0
 
 
 def test_memory_gives_fitted_kernels_back_whole(tmp_path):
-    model = make_pipeline(
-        SmilesToGraphs(), make_kernel(), SVC(kernel="precomputed"), memory=str(tmp_path)
-    )
-    expected = gram_svc().fit(SMILES, IS_ALCOHOL).decision_function(["CCCCCCO", "CCCCCN"])
+    model = make_svc().set_params(memory=str(tmp_path))
+    expected = make_svc().fit(SMILES, IS_ALCOHOL).decision_function(["CCCCCCO", "CCCCCN"])
     for _ in range(2):
         model.set_params(svc__C=10).fit(SMILES, IS_ALCOHOL)
         assert_allclose(model.decision_function(["CCCCCCO", "CCCCCN"]), expected, rtol=1e-6)

@@ -451,7 +451,7 @@ def test_nodal_values_add_up(few):
 def test_unfitted_kernel_says_so(method, few):
     kernel = make_kernel()
     arguments = (few,) if method == "transform" else ()
-    with pytest.raises(NotFittedError, match="MarginalizedGraphKernel.*not fitted"):
+    with pytest.raises(NotFittedError, match=r"MarginalizedGraphKernel.*not fitted"):
         getattr(kernel, method)(*arguments)
     with pytest.raises(NotFittedError):
         check_is_fitted(kernel)
