@@ -80,7 +80,9 @@ print(f"balanced accuracy            {balanced_accuracy_score(test['class'], pre
 
 results = pd.DataFrame(search.cv_results_)
 seconds = 5 * (results["mean_fit_time"] + results["mean_score_time"])
-is_new = ~results.duplicated(["param_graph__node_kernel__k1__h", "param_graph__stopping_probability"])
+is_new = ~results.duplicated(
+    ["param_graph__node_kernel__k1__h", "param_graph__stopping_probability"]
+)
 print(f"{is_new.sum():2} candidates with new pairs: {seconds[is_new].mean():.2f} s each")
 print(f"{(~is_new).sum():2} other candidates:         {seconds[~is_new].mean():.2f} s each")
 

@@ -25,10 +25,10 @@ from sklearn_mgk.base_kernels import KroneckerDelta, SquaredExponential
 # Map
 # ---
 #
-# The pipeline takes molecules, here those of RDKit, to coordinates. The normalization "cosine" compares
-# proportions, so size alone separates nobody.
+# The pipeline takes molecules to coordinates. The normalization "cosine" compares proportions, so
+# that small and large molecules of one kind are close.
 
-data = dm.data.solubility().sample(500, random_state=0)
+data = dm.data.solubility().sample(600, random_state=0)
 kernel = MarginalizedGraphKernel(
     node_kernel=KroneckerDelta("element", h=0.3)
     * KroneckerDelta("aromatic", h=0.6)
@@ -37,11 +37,58 @@ kernel = MarginalizedGraphKernel(
     stopping_probability=0.1,
     normalization="cosine",
 )
-mapping = make_pipeline(
-    SmilesToGraphs(), kernel, KernelPCA(n_components=2, kernel="precomputed")
-)
+mapping = make_pipeline(SmilesToGraphs(), kernel, KernelPCA(n_components=2, kernel="precomputed"))
 xy = mapping.fit_transform(data["mol"])
-"""
+
+# %%
+# The map is fitted: it also has a place for molecules that come later.
+
+print(mapping.transform(["CCCCCCO", "c1ccc2ccccc2c1"]).round(2))  # hexanol, naphthalene
+
+# %%
+# Figure
+# ------
+#
+# In twelve directions from the middle, the molecule that is farthest out is drawn.
 
 
-"""
+def drawing(molecule):
+    """Draw a molecule, all at one scale."""
+    drawer = rdMolDraw2D.MolDraw2DCairo(-1, -1)
+    options = drawer.drawOptions()
+    options.clearBackground = False
+    options.scalingFactor = 26
+    options.bondLineWidth = 3
+    options.minFontSize = 20
+    drawer.DrawMolecule(molecule)
+    drawer.FinishDrawing()
+    return OffsetImage(plt.imread(BytesIO(drawer.GetDrawingText())), zoom=0.3)
+
+
+plt.rcParams.update({"axes.spines.top": False, "axes.spines.right": False})
+figure, axis = plt.subplots(figsize=(8.5, 7), layout="constrained")
+points = axis.scatter(*xy.T, c=data["SOL"], s=22, cmap="viridis", edgecolor="white", linewidth=0.3)
+figure.colorbar(points, shrink=0.7, label="solubility, log$_{10}$(mol/L)")
+
+small = np.flatnonzero(data["mol"].map(lambda molecule: molecule.GetNumAtoms()) < 18)
+middle, spread = xy.mean(axis=0), xy.std(axis=0)
+angles = np.linspace(0, 2 * np.pi, 12, endpoint=False)
+for direction in np.column_stack([np.cos(angles), np.sin(angles)]):
+    place = middle + 3.4 * spread * direction
+    row = small[np.argmax(((xy[small] - middle) / spread) @ direction)]
+    axis.add_artist(
+        AnnotationBbox(
+            drawing(data["mol"].iloc[row]),
+            xy[row],
+            place,
+            frameon=False,
+            arrowprops={"arrowstyle": "-", "color": "#6b7280", "linewidth": 0.8},
+        )
+    )
+axis.set(
+    xlim=middle[0] + 4.1 * spread[0] * np.array([-1, 1]),
+    ylim=middle[1] + 4.1 * spread[1] * np.array([-1, 1]),
+    xlabel="first principal component",
+    ylabel="second principal component",
+)
+plt.show()

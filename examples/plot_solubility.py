@@ -191,9 +191,7 @@ parity.set(
     ylabel="predicted solubility, log$_{10}$(mol/L)",
     title=f"{len(test)} molecules not seen in training",
 )
-parity.text(
-    -10.2, 2.2, f"RMSE {rmse:.2f}\nR² {r2:.2f}", va="top", color=blue, fontsize=12
-)
+parity.text(-10.2, 2.2, f"RMSE {rmse:.2f}\nR² {r2:.2f}", va="top", color=blue, fontsize=12)
 places = {
     "anthracene": (-8.4, -3.5),
     "ketoprofen": (-5.2, 0.6),

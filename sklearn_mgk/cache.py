@@ -90,7 +90,7 @@ def store(
         alone exceed it.
     """
     graphs = list(dict.fromkeys([*prints[0], *prints[1]]))
-    most = int(np.sqrt(limit / 8))
+    most = int(np.sqrt(limit / 8)) - 1  # one row belongs to no graph
     if len(graphs) > most:
         return
     with _LOCK:

@@ -125,13 +125,15 @@ def gram(plan: Plan, rows: Side, columns: Side | None = None) -> tuple[NDArray, 
     columns = rows if symmetric else columns
     shape = (len(rows.graphs), len(columns.graphs))
     values, gradient = np.empty(shape), np.zeros((*shape, plan.n_theta))
-    known = None
+    known, total = None, _count(rows, columns, symmetric)
     if plan.n_theta == 0 and plan.key is not None:
         known = cache.lookup(plan.key, rows.prints, columns.prints)
         if known is not None:
             values[np.ix_(rows.first, columns.first)] = known
+            missing = np.isnan(known)
+            total = np.count_nonzero(np.triu(missing) if symmetric else missing)
     chunks = _pairs_of_matrix(rows, columns, symmetric, known, plan.n_theta)
-    for pairs, solution in _solve(plan, rows, columns, chunks, _count(rows, columns, symmetric)):
+    for pairs, solution in _solve(plan, rows, columns, chunks, total):
         i, j = rows.first[pairs[:, 0]], columns.first[pairs[:, 1]]
         _set(values, i, j, solution.values, symmetric)
         if solution.gradient is not None:
@@ -204,6 +206,8 @@ def nodal(plan: Plan, sizes: NDArray, rows: Side, columns: Side | None = None) -
     if symmetric:
         for lo, hi in pairwise(row_ptr):
             matrix[hi:, lo:hi] = matrix[lo:hi, hi:].T
+            own = matrix[lo:hi, lo:hi]
+            own[:] = (own + own.T) / 2
     return matrix
 
 

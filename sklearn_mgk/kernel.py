@@ -180,7 +180,7 @@ class MarginalizedGraphKernel(Parametrized, TransformerMixin, GenericKernelMixin
         check_parameters(self)
         if eval_gradient and Y is not None:
             raise ValueError("the gradient can be computed only where Y is None")
-        batch, n_left = join(X, None if Y is X else Y)
+        batch, n_left = join(self, X, None if Y is X else Y)
         left, right = make_sides(self, batch, n_left)
         plan = make_plan(self, batch, eval_gradient and self.n_dims > 0)
         values, slopes = gram.gram(plan, left, right)
@@ -218,7 +218,7 @@ class MarginalizedGraphKernel(Parametrized, TransformerMixin, GenericKernelMixin
             Similarity of each graph with itself.
         """
         check_parameters(self)
-        batch, n = join(X, None)
+        batch, n = join(self, X, None)
         side, _ = make_sides(self, batch, n)
         raw, _ = gram.diagonal(make_plan(self, batch, False), side)
         return normalized_diagonal(raw, self)
@@ -245,7 +245,7 @@ class MarginalizedGraphKernel(Parametrized, TransformerMixin, GenericKernelMixin
         (2, 2)
         """
         check_parameters(self)
-        batch, n = join(X, None if Y is X else Y)
+        batch, n = join(self, X, None if Y is X else Y)
         left = gram.Side.of_all(np.arange(n), "X")
         right = None if n == len(batch) else gram.Side.of_all(np.arange(n, len(batch)), "Y")
         return gram.nodal(make_plan(self, batch, False), batch.sizes, left, right)

@@ -34,10 +34,12 @@ def normalize(gram: NDArray, left: NDArray, right: NDArray, kernel) -> None:
     """
     if kernel.normalization is None:
         return
-    gram *= _inverse_root(left)[:, None]
-    gram *= _inverse_root(right)
-    if kernel.normalization == "size":
-        for row, s in zip(gram, left, strict=True):
+    for row, s in zip(gram, left, strict=True):
+        # The root of the product: exactly symmetric, and exactly 1 between equal graphs.
+        root = np.sqrt(s * right)
+        row *= root > 0
+        np.divide(row, root, out=row, where=root > 0)
+        if kernel.normalization == "size":
             row *= np.exp(-(((s - right) / kernel.size_scale) ** 2))
 
 

@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from sklearn_mgk.base_kernels import Constant
+from sklearn_mgk.base_kernels import BaseKernel, Constant, FunctionKernel
 from sklearn_mgk.base_kernels.labels import intern
 from sklearn_mgk.gram import Plan, Side
 from sklearn_mgk.graphs import GraphBatch, as_batch
@@ -24,12 +24,17 @@ from sklearn_mgk.walk import describe_walk
 _NOT_IN_KEY = {"cache_size", "verbose", "normalization", "size_scale"}
 
 
-def join(X, Y) -> tuple[GraphBatch, int]:
+def join(kernel, X, Y) -> tuple[GraphBatch, int]:
     """Put the graphs of both sides into one batch; also the number of graphs of X."""
     left = as_batch(X)
     if Y is None:
         return left, len(left)
     right = as_batch(Y)
+    for batch in (left, right):
+        # Before they are joined: messages then number the graphs of one side.
+        for kind, names in zip(("node", "edge"), _attributes_read(kernel), strict=True):
+            for name in names:
+                batch.read(kind, name)
     return GraphBatch.concatenate([left, right]), len(left)
 
 
@@ -104,7 +109,16 @@ def settings_key(kernel) -> Hashable | None:
 
 
 def _freeze(value) -> Hashable:
-    """Return a hashable stand-in, equal for equal parameters; bounds do not matter."""
+    """Return a hashable stand-in, equal for equal parameters; bounds do not matter.
+
+    A Python function has none: what it returns may depend on variables that nobody sees.
+    """
+    if isinstance(value, FunctionKernel):
+        raise TypeError(f"{value!r} cannot be compared")
+    if isinstance(value, BaseKernel):
+        # Hyperparameters in a dict stand there with their bounds; their values come apart.
+        params = {k: v for k, v in value.get_params(deep=False).items() if k != "parameters"}
+        return type(value), _freeze(params), _freeze(value.hyperparameter_values)
     if isinstance(value, Parametrized):
         return type(value), _freeze(value.get_params(deep=False))
     if isinstance(value, Mapping):

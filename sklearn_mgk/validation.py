@@ -65,9 +65,12 @@ def check_parameters(kernel) -> None:
         value = getattr(kernel, name)
         if not accepts(value):
             raise ValueError(f"{name}={value!r} of MarginalizedGraphKernel must be {wanted}")
-    q = kernel.stopping_probability
-    if kernel.stopping_rule == "probability" and not isinstance(q, str) and q >= 1:
-        raise ValueError(
-            f"stopping_probability={q!r} of MarginalizedGraphKernel must lie between 0 and 1 "
-            "(both excluded) under stopping_rule 'probability'"
-        )
+    if kernel.stopping_rule != "probability":
+        return
+    for name in ("stopping_probability", "stopping_probability_bounds"):
+        value = getattr(kernel, name)
+        if not isinstance(value, str) and np.max(value) >= 1:
+            raise ValueError(
+                f"{name}={value!r} of MarginalizedGraphKernel must lie between 0 and 1 (both "
+                "excluded) under stopping_rule 'probability'"
+            )

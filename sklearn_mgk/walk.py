@@ -57,7 +57,8 @@ def describe_walk(kernel, batch: GraphBatch, weight_sum: NDArray) -> Walk:
        https://doi.org/10.1109/IPDPS47924.2020.00080
     """
     start, category, n_categories = _starts(kernel, batch)
-    q = _node_values(kernel.stopping_probability, batch, "stopping_probability")
+    below = 1.0 if kernel.stopping_rule == "probability" else np.inf
+    q = _node_values(kernel.stopping_probability, batch, "stopping_probability", below)
     trainable = not isinstance(kernel.stopping_probability, str) and (
         kernel.stopping_probability_bounds != "fixed"
     )
@@ -76,7 +77,7 @@ def _starts(kernel, batch: GraphBatch) -> tuple[NDArray, NDArray, int]:
     return start, np.full(batch.n_nodes, -1, np.int32), 0
 
 
-def _node_values(value, batch: GraphBatch, parameter: str) -> NDArray:
+def _node_values(value, batch: GraphBatch, parameter: str, below: float = np.inf) -> NDArray:
     """Return a positive number for each node: one for all, or that of a node attribute."""
     if not isinstance(value, str):
         return np.full(batch.n_nodes, float(value))
@@ -85,23 +86,19 @@ def _node_values(value, batch: GraphBatch, parameter: str) -> NDArray:
         raise ValueError(
             f"{parameter} reads node attribute {value!r}, which must hold one number a node"
         )
-    bad = np.flatnonzero(~(column > 0))
+    bad = np.flatnonzero(~((column > 0) & (column < below)))
     if len(bad):
         graph = batch.node_graph[bad[0]]
         raise ValueError(
             f"{parameter} reads node attribute {value!r}, which is {column[bad[0]]} at node "
-            f"{bad[0] - batch.node_ptr[graph]} of graph {graph}: it must be positive"
+            f"{bad[0] - batch.node_ptr[graph]} of graph {graph}: it must "
+            + ("be positive" if below == np.inf else "lie between 0 and 1")
         )
     return column.astype(float)
 
 
 def _stop_with_probability(q: NDArray, weight_sum: NDArray) -> tuple[NDArray, ...]:
     """Stop and degree under rule "probability", and their derivatives by log q."""
-    if (q >= 1).any():
-        raise ValueError(
-            "stopping_probability must lie between 0 and 1 under stopping_rule 'probability', "
-            f"got {q.max()}: rescale the attribute, or use stopping_rule='additive'"
-        )
     isolated = weight_sum == 0
     degree = np.where(isolated, 1.0, weight_sum / (1 - q))
     degree_slope = np.where(isolated, 0.0, degree * q / (1 - q))

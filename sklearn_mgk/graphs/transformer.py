@@ -6,6 +6,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any, Self
 
+import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags
 
@@ -39,6 +41,10 @@ class GraphTransformer(TransformerMixin, BaseEstimator, ABC, auto_wrap_output_ke
     @abstractmethod
     def transform(self, X: Any) -> GraphBatch:
         """Return the graphs of X, in its order."""
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray:
+        """Return ``["graph"]``: a pipeline that goes on from graphs can then name its columns."""
+        return np.array(["graph"], dtype=object)
 
     @abstractmethod
     def _check_parameters(self) -> None:
