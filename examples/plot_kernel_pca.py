@@ -49,7 +49,7 @@ print(mapping.transform(["CCCCCCO", "c1ccc2ccccc2c1"]).round(2))  # hexanol, nap
 # Figure
 # ------
 #
-# In twelve directions from the middle, the molecule that is farthest out is drawn.
+# The plane is cut into twelve sectors, and the outermost small molecule of each is drawn.
 
 
 def drawing(molecule):
@@ -70,12 +70,15 @@ figure, axis = plt.subplots(figsize=(8.5, 7), layout="constrained")
 points = axis.scatter(*xy.T, c=data["SOL"], s=22, cmap="viridis", edgecolor="white", linewidth=0.3)
 figure.colorbar(points, shrink=0.7, label="solubility, log$_{10}$(mol/L)")
 
-small = np.flatnonzero(data["mol"].map(lambda molecule: molecule.GetNumAtoms()) < 18)
+is_small = data["mol"].map(lambda molecule: molecule.GetNumAtoms()).to_numpy() < 13
 middle, spread = xy.mean(axis=0), xy.std(axis=0)
-angles = np.linspace(0, 2 * np.pi, 12, endpoint=False)
-for direction in np.column_stack([np.cos(angles), np.sin(angles)]):
-    place = middle + 3.4 * spread * direction
-    row = small[np.argmax(((xy[small] - middle) / spread) @ direction)]
+offset = (xy - middle) / spread
+radius, angle = np.hypot(*offset.T), np.arctan2(offset[:, 1], offset[:, 0])
+sector = np.floor(12 * angle / (2 * np.pi))
+for k in range(-6, 6):
+    row = np.argmax(np.where(is_small & (sector == k), radius, 0))
+    direction = 2 * np.pi * (k + 0.5) / 12
+    place = middle + 3.1 * spread * np.array([np.cos(direction), np.sin(direction)])
     axis.add_artist(
         AnnotationBbox(
             drawing(data["mol"].iloc[row]),
@@ -86,8 +89,8 @@ for direction in np.column_stack([np.cos(angles), np.sin(angles)]):
         )
     )
 axis.set(
-    xlim=middle[0] + 4.1 * spread[0] * np.array([-1, 1]),
-    ylim=middle[1] + 4.1 * spread[1] * np.array([-1, 1]),
+    xlim=middle[0] + 3.7 * spread[0] * np.array([-1, 1]),
+    ylim=middle[1] + 3.7 * spread[1] * np.array([-1, 1]),
     xlabel="first principal component",
     ylabel="second principal component",
 )
