@@ -7,6 +7,7 @@ import inspect
 from functools import cache
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.gaussian_process.kernels import Hyperparameter
 
 
@@ -76,6 +77,11 @@ class Parametrized:
             getattr(self, name).set_params(**values)
         return self
 
+    def fixed(self) -> Parametrized:
+        """Return a copy whose hyperparameters are all fixed, for an optimiser to leave alone."""
+        bounds = [name for name in self.get_params() if name.endswith("_bounds")]
+        return clone(self).set_params(**dict.fromkeys(bounds, "fixed"))
+
     def __eq__(self, other: object) -> bool:
         """Return whether both are of one class with equal parameters."""
         if type(self) is not type(other):
@@ -87,12 +93,11 @@ class Parametrized:
 
     def __repr__(self) -> str:
         """Return a call that makes the object anew; leaves out defaults of settings."""
-        arguments = signature(type(self))
+        hyperparameters = {h.name for h in self.hyperparameters}
         shown = []
-        for position, (name, argument) in enumerate(arguments.items()):
+        for position, (name, argument) in enumerate(signature(type(self)).items()):
             value = getattr(self, name)
-            is_hyperparameter = f"{name}_bounds" in arguments
-            if is_hyperparameter or not _same(value, argument.default):
+            if name in hyperparameters or not _same(value, argument.default):
                 prefix = "" if position == 0 else f"{name}="
                 shown.append(f"{prefix}{_text(value)}")
         return f"{type(self).__name__}({', '.join(shown)})"

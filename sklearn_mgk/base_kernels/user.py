@@ -192,7 +192,7 @@ class FunctionKernel(NamedHyperparameters, LeafKernel):
         free = [h.name for h in self.hyperparameters if gradient and not h.fixed]
         if 0 in shape:  # nothing to evaluate, which np.vectorize for one refuses
             return np.empty(shape), [np.empty(shape) for _ in free]
-        value = self._checked(self.function(x, y, **values), shape, "function")
+        value = self._checked(self._call(x, y, values), shape, "function")
         if not free:
             return value, []
         partials = self.gradient(x, y, **values)
@@ -203,6 +203,17 @@ class FunctionKernel(NamedHyperparameters, LeafKernel):
             values[name] * self._checked(partials[name], shape, f"gradient by {name}")
             for name in free
         ]
+
+    def _call(self, x, y, values):
+        try:
+            return self.function(x, y, **values)
+        except ValueError as error:
+            if "ambiguous" not in str(error):
+                raise
+            raise ValueError(
+                f"function of {self!r} asks one question of a whole array of labels. Write it with "
+                "NumPy operations such as np.where, or wrap it in np.vectorize."
+            ) from error
 
     def _checked(self, result, shape, what):
         try:

@@ -331,6 +331,35 @@ class GraphBatch:
             unusable_edges=unusable_edges,
         )
 
+    def with_columns(
+        self, *, nodes: Mapping[str, Any] | None = None, edges: Mapping[str, Any] | None = None
+    ) -> GraphBatch:
+        """Return a batch with more attributes, or others in their place.
+
+        Parameters
+        ----------
+        nodes, edges : mapping of str to column, default=None
+            Attributes with one row for each node or edge of all graphs, in the order of the batch.
+
+        Returns
+        -------
+        GraphBatch
+            The same graphs with these attributes besides their own.
+
+        Examples
+        --------
+        >>> from sklearn_mgk import from_smiles
+        >>> batch = from_smiles(["CO", "C"])
+        >>> batch.with_columns(nodes={"mass": [12.0, 16.0, 12.0]})[0].nodes["mass"].tolist()
+        [12.0, 16.0]
+        """
+        arrays = {name: value for name, value in self.__dict__.items() if name != "_cache"}
+        for kind, columns in (("nodes", nodes), ("edges", edges)):
+            added, unusable = dict(columns or {}), arrays[f"unusable_{kind}"]
+            arrays[kind] = {**arrays[kind], **added}
+            arrays[f"unusable_{kind}"] = {k: v for k, v in unusable.items() if k not in added}
+        return GraphBatch(**arrays)
+
     def __reduce__(self) -> tuple[Any, ...]:
         """Build again from the arrays: without the cache, and read-only, which pickles forget."""
         arrays = {name: value for name, value in self.__dict__.items() if name != "_cache"}

@@ -314,3 +314,21 @@ def test_as_batch_joins_views_of_several_batches_in_order():
 def test_as_batch_refuses_what_holds_no_graphs(make, error, message):
     with pytest.raises(error, match=message):
         as_batch(make(make_batch()))
+
+
+def test_with_columns_adds_and_replaces_attributes():
+    batch = GraphBatch(
+        node_ptr=[0, 2],
+        edge_ptr=[0, 1],
+        edge_index=[[0], [1]],
+        nodes={"a": [1, 2]},
+        edges={"order": [1.0]},
+        unusable_nodes={"b": "graph 0, node 1 lacks it"},
+    )
+    more = batch.with_columns(nodes={"b": [0.5, 1.5]}, edges={"order": [2.0]})
+    assert more.read("node", "b").tolist() == [0.5, 1.5]
+    assert more.read("node", "a").tolist() == [1, 2]
+    assert more.edges["order"].tolist() == [2.0]
+    assert batch.edges["order"].tolist() == [1.0]
+    with pytest.raises(ValueError, match="b"):
+        batch.with_columns(nodes={"b": [0.5]})

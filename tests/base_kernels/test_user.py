@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Errors of functions that users give."""
+
+import pytest
+
+from sklearn_mgk.base_kernels import FunctionKernel
+
+
+    with pytest.raises(ValueError, match=r"whole array of labels.*np\.vectorize"):
+        kernel.table([1.0, 2.0])
+
+
+def test_other_errors_of_a_function_pass_through():
+    def refuse(x, y):
+        raise ValueError("no such label")
+
+    with pytest.raises(ValueError, match="no such label"):
+        FunctionKernel("x", refuse).table([1.0, 2.0])
