@@ -107,9 +107,8 @@ learned = model[-1].kernel_.k1.k2
 # Then the graph kernel stays as it is, and all training molecules set the amplitude and the noise.
 # This costs a single Gram matrix: a pair of graphs that has been solved is not solved again.
 
-learned.set_params(**{p: "fixed" for p in learned.get_params() if p.endswith("_bounds")})
 model[-1].set_params(
-    kernel=ConstantKernel(5.0) * learned + WhiteKernel(0.1), optimizer="fmin_l_bfgs_b"
+    kernel=ConstantKernel(5.0) * learned.fixed() + WhiteKernel(0.1), optimizer="fmin_l_bfgs_b"
 )
 model.fit(train["smiles"], train["SOL"])
 

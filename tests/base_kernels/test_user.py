@@ -6,6 +6,8 @@ import pytest
 from sklearn_mgk.base_kernels import FunctionKernel
 
 
+def test_function_of_single_labels_is_refused_with_the_remedy():
+    kernel = FunctionKernel("x", lambda x, y: 1.0 if x == y else 0.5)
     with pytest.raises(ValueError, match=r"whole array of labels.*np\.vectorize"):
         kernel.table([1.0, 2.0])
 
