@@ -26,7 +26,7 @@ FAILURES = {
 }
 """Outcomes that leave no value, and how a message puts it."""
 
-CHUNK_BYTES = 32e6
+CHUNK_BYTES = 8e6
 """Bound on the memory of the pairs in flight [bytes]: their numbers, values and derivatives."""
 
 
