@@ -72,3 +72,69 @@ def main():
         measure_regression(options)
     else:
         measure_classification(options)
+
+
+def recommended_kernel(
+    elements: Sequence[str] = ELEMENTS, charges: bool = True, long_walks: float = 0.5
+) -> Kernel:
+    """Kernel of molecules for Gaussian processes: what they consist of, plus how much of it.
+
+    The sum of a kernel with cosine normalization, which compares the proportions of molecules,
+    and of one without, in which every atom adds its share to the prediction. Both compare
+    all common attributes of atoms and bonds and learn where walks start.
+
+    Parameters
+    ----------
+    elements : sequence of str, default=ELEMENTS
+        Elements whose starting probability is learned; that of others is 1.
+    charges : bool, default=True
+        Whether atoms carry the attribute ``"partial_charge"``; see `with_partial_charges`.
+    long_walks : float, default=0.5
+        Stopping probability of the normalized kernel to start from.
+
+    Returns
+    -------
+    sklearn.gaussian_process.kernels.Kernel
+        To be used with targets of mean 0 and variance 1. All its hyperparameters are free.
+    """
+
+    def part(normalization, stopping_probability):
+        return MarginalizedGraphKernel(
+            atom_kernel(charges),
+            bond_kernel(),
+            starting_probability=StartingProbability(
+                "element", elements, np.ones(len(elements)), values_bounds=(0.05, 20)
+            ),
+            stopping_probability=stopping_probability,
+            stopping_probability_bounds=(0.02, 0.95),
+            normalization=normalization,
+            tol=1e-6,
+        )
+
+    proportions = ConstantKernel(1.0) * part("cosine", long_walks)
+    amounts = ConstantKernel(0.01, (1e-9, 1e3)) * part(None, 0.5)
+    return proportions + amounts
+
+
+def atom_kernel(charges: bool = True) -> BaseKernel:
+    """Similarity of two atoms: a factor for each attribute that differs."""
+    names = (
+        "element",
+        "hybridization",
+        "n_hydrogens",
+        "aromatic",
+        "charge",
+        "degree",
+        "ring_sizes",
+    )
+    kernel = reduce(mul, [KroneckerDelta(name, h=0.7) for name in names])
+    return kernel * SquaredExponential("partial_charge", 0.2) if charges else kernel
+
+
+def bond_kernel() -> BaseKernel:
+    """Similarity of two bonds."""
+    return (
+        SquaredExponential("order", length_scale=0.5)
+        * KroneckerDelta("in_ring", h=0.5)
+        * KroneckerDelta("conjugated", h=0.7)
+    )

@@ -110,9 +110,9 @@ class MarginalizedGraphKernel(Parametrized, TransformerMixin, GenericKernelMixin
     ...     normalization="cosine",
     ... )
     >>> kernel(from_smiles(["CCO", "CCN", "c1ccccc1"])).round(2)
-    array([[1.  , 0.76, 0.52],
-           [0.76, 1.  , 0.52],
-           [0.52, 0.52, 1.  ]])
+    array([[1.  , 0.72, 0.29],
+           [0.72, 1.  , 0.29],
+           [0.29, 0.29, 1.  ]])
     """
 
     def __init__(
