@@ -28,6 +28,7 @@ from sklearn_mgk.base_kernels import KroneckerDelta
 from sklearn_mgk.plan import make_problem
 
 TOLERANCE = 1e-8
+DECAY = "lamda"  # GraKeL's spelling; codespell:ignore lamda
 AGREEMENT = 1e-6
 """Relative error to which graphkit-learn's fixed-point iteration is run."""
 
@@ -47,18 +48,18 @@ def main():
     batch = batch[chosen]
     ours = our_rate(batch)
     peers = {
-        f"GraKeL {timing.version_of('grakel')} RandomWalkLabeled, default (lamda=0.1), 1 thread": (
+        f"GraKeL {timing.version_of('grakel')} RandomWalkLabeled, {DECAY}=0.1 (default)": (
             lambda subset: grakel_seconds(subset),
             40,
         ),
-        "the same, lamda=0.01": (lambda subset: grakel_seconds(subset, lamda=0.01), None),
+        f"the same, {DECAY}=0.01": (lambda subset: grakel_seconds(subset, **{DECAY: 0.01}), None),
         f"graphkit-learn {timing.version_of('graphkit-learn')} marginalizedkernel": (
             lambda subset: gklearn_seconds(subset),
             100,
         ),
         **scipy_peers(),
     }
-    rows = [["ours, float64, 2 threads", "", f"{ours:,.0f}", "", ""]]
+    rows = [[f"ours, float64, {timing.THREADS} threads", "", f"{ours:,.0f}", "", ""]]
     sorted_smiles = [smiles[k] for k in by_size]
     for name, (run, target) in peers.items():
         rate, detail = peer_rate(run, sorted_smiles, options.seconds)
@@ -195,8 +196,9 @@ def gklearn_iterations(graphs) -> int:
 
 def scipy_peers() -> dict:
     """Solve each pair with SciPy: two ways to assemble the system, two ways to solve it."""
+    scipy = f"SciPy {timing.version_of('scipy')}"
     return {
-        f"SciPy {timing.version_of('scipy')}, {name}, {solve.__name__}, 2 processes": (
+        f"{scipy}, {name}, {solve.__name__}, {timing.THREADS} processes": (
             lambda subset, a=assembly, s=solve: scipy_seconds(subset, a, s),
             target,
         )

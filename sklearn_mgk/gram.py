@@ -56,10 +56,9 @@ class Side:
 
     @classmethod
     def of(cls, graphs: NDArray, prints: list[bytes], name: str) -> Side:
-        """Find the distinct graphs; ``prints`` are those of the whole batch."""
-        own = [prints[g] for g in graphs]
-        first, inverse = unique(own)
-        return cls(graphs, first, inverse, [own[k] for k in first], name)
+        """Find the distinct graphs; ``prints`` are their fingerprints."""
+        first, inverse = unique(prints)
+        return cls(graphs, first, inverse, [prints[k] for k in first], name)
 
     @classmethod
     def of_all(cls, graphs: NDArray, name: str) -> Side:
@@ -125,15 +124,22 @@ def gram(plan: Plan, rows: Side, columns: Side | None = None) -> tuple[NDArray, 
     columns = rows if symmetric else columns
     shape = (len(rows.graphs), len(columns.graphs))
     values, gradient = np.empty(shape), np.zeros((*shape, plan.n_theta))
-    known, total = None, _count(rows, columns, symmetric)
-    if plan.n_theta == 0 and plan.key is not None:
-        known = cache.lookup(plan.key, rows.prints, columns.prints)
+
+    def recall(block: NDArray) -> NDArray | None:
+        """Fill in what is known of some rows; returns it, NaN where unknown."""
+        if plan.n_theta or plan.key is None:
+            return None
+        known = cache.lookup(plan.key, [rows.prints[i] for i in block], columns.prints)
         if known is not None:
-            values[np.ix_(rows.first, columns.first)] = known
-            missing = np.isnan(known)
-            total = np.count_nonzero(np.triu(missing) if symmetric else missing)
-    chunks = _pairs_of_matrix(rows, columns, symmetric, known, plan.n_theta)
-    for pairs, solution in _solve(plan, rows, columns, chunks, total):
+            i, j = np.nonzero(~np.isnan(known))
+            values[rows.first[block[i]], columns.first[j]] = known[i, j]
+        return known
+
+    def chunks() -> Iterator[NDArray]:
+        return _pairs_of_matrix(rows, columns, symmetric, recall, plan.n_theta)
+
+    total = sum(map(len, chunks())) if plan.verbose else 0
+    for pairs, solution in _solve(plan, rows, columns, chunks(), total):
         i, j = rows.first[pairs[:, 0]], columns.first[pairs[:, 1]]
         _set(values, i, j, solution.values, symmetric)
         if solution.gradient is not None:
@@ -199,7 +205,7 @@ def nodal(plan: Plan, sizes: NDArray, rows: Side, columns: Side | None = None) -
 
     report = _Report(rows, columns)
     with _progress(plan, _count(rows, columns, symmetric)) as bar:
-        for pairs in _pairs_of_matrix(rows, columns, symmetric, None, 0):
+        for pairs in _pairs_of_matrix(rows, columns, symmetric, lambda block: None, 0):
             report.add(solve(pairs), pairs)
             bar.update(len(pairs))
     report.close()
@@ -217,9 +223,9 @@ def _count(rows, columns, symmetric: bool) -> int:
 
 
 def _pairs_of_matrix(
-    rows, columns, symmetric: bool, known: NDArray | None, n_theta: int
+    rows: Side, columns: Side, symmetric: bool, recall: Callable, n_theta: int
 ) -> Iterator[NDArray]:
-    """Pairs of distinct graphs whose values are missing, in chunks of whole rows."""
+    """Pairs of distinct graphs that ``recall(rows)`` does not know, in chunks of whole rows."""
     n, m = len(rows.first), len(columns.first)
     most = max(1, int(CHUNK_BYTES / (64 + 24 * n_theta)) // m)
     for lo in range(0, n, most):
@@ -227,8 +233,9 @@ def _pairs_of_matrix(
         wanted = np.ones((len(block), m), bool)
         if symmetric:
             wanted &= np.arange(m) >= block[:, None]
+        known = recall(block)
         if known is not None:
-            wanted &= np.isnan(known[block])
+            wanted &= np.isnan(known)
         i, j = np.nonzero(wanted)
         if len(i):
             yield np.stack([block[i], j], axis=1)

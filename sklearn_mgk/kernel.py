@@ -15,7 +15,7 @@ from sklearn_mgk.base_kernels import BaseKernel
 from sklearn_mgk.graphs import as_batch
 from sklearn_mgk.normalization import normalize, normalize_gradient, normalized_diagonal
 from sklearn_mgk.parameters import Parametrized
-from sklearn_mgk.plan import join, make_plan, make_sides
+from sklearn_mgk.plan import make_plan, make_sides, read_sides
 from sklearn_mgk.starting import StartingProbability
 from sklearn_mgk.validation import check_parameters
 
@@ -180,11 +180,11 @@ class MarginalizedGraphKernel(Parametrized, TransformerMixin, GenericKernelMixin
         check_parameters(self)
         if eval_gradient and Y is not None:
             raise ValueError("the gradient can be computed only where Y is None")
-        batch, n_left = join(self, X, None if Y is X else Y)
-        left, right = make_sides(self, batch, n_left)
-        plan = make_plan(self, batch, eval_gradient and self.n_dims > 0)
-        values, slopes = gram.gram(plan, left, right)
-        self._normalize(plan, values, slopes, left, right)
+        batches = read_sides(self, X, Y)
+        sides = make_sides(self, *batches)
+        plan = make_plan(self, *batches, eval_gradient and self.n_dims > 0)
+        values, slopes = gram.gram(plan, *sides)
+        self._normalize(plan, values, slopes, *sides)
         if not eval_gradient:
             return values
         return values, slopes
@@ -218,9 +218,9 @@ class MarginalizedGraphKernel(Parametrized, TransformerMixin, GenericKernelMixin
             Similarity of each graph with itself.
         """
         check_parameters(self)
-        batch, n = join(self, X, None)
-        side, _ = make_sides(self, batch, n)
-        raw, _ = gram.diagonal(make_plan(self, batch, False), side)
+        batches = read_sides(self, X, None)
+        side, _ = make_sides(self, *batches)
+        raw, _ = gram.diagonal(make_plan(self, *batches, False), side)
         return normalized_diagonal(raw, self)
 
     def nodal(self, X, Y=None) -> NDArray:
@@ -245,10 +245,13 @@ class MarginalizedGraphKernel(Parametrized, TransformerMixin, GenericKernelMixin
         (2, 2)
         """
         check_parameters(self)
-        batch, n = join(self, X, None if Y is X else Y)
-        left = gram.Side.of_all(np.arange(n), "X")
-        right = None if n == len(batch) else gram.Side.of_all(np.arange(n, len(batch)), "Y")
-        return gram.nodal(make_plan(self, batch, False), batch.sizes, left, right)
+        left, right = read_sides(self, X, Y)
+        plan, n = make_plan(self, left, right, False), len(left)
+        rows = gram.Side.of_all(np.arange(n), "X")
+        if right is None:
+            return gram.nodal(plan, left.sizes, rows)
+        columns = gram.Side.of_all(np.arange(n, n + len(right)), "Y")
+        return gram.nodal(plan, np.concatenate([left.sizes, right.sizes]), rows, columns)
 
     def fit(self, X, y=None) -> MarginalizedGraphKernel:
         """Keep the graphs that `transform` compares with.

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 
@@ -24,34 +24,45 @@ from sklearn_mgk.walk import describe_walk
 _NOT_IN_KEY = {"cache_size", "verbose", "normalization", "size_scale"}
 
 
-def join(kernel, X, Y) -> tuple[GraphBatch, int]:
-    """Put the graphs of both sides into one batch; also the number of graphs of X."""
-    left = as_batch(X)
-    if Y is None:
-        return left, len(left)
-    right = as_batch(Y)
+def read_sides(kernel, X, Y) -> tuple[GraphBatch, GraphBatch | None]:
+    """Take the graphs of both sides as batches, and check the attributes that the kernel reads.
+
+    Each side is checked by itself, so that messages count its graphs from 0.
+    """
+    left, right = as_batch(X), None if Y is None or Y is X else as_batch(Y)
     for batch in (left, right):
-        # Before they are joined: messages then number the graphs of one side.
         for kind, names in zip(("node", "edge"), _attributes_read(kernel), strict=True):
-            for name in names:
+            for name in names if batch is not None else ():
                 batch.read(kind, name)
-    return GraphBatch.concatenate([left, right]), len(left)
+    return left, right
 
 
-def make_sides(kernel, batch: GraphBatch, n_left: int) -> tuple[Side, Side | None]:
+def make_sides(kernel, left: GraphBatch, right: GraphBatch | None) -> tuple[Side, Side | None]:
     """Find the distinct graphs along each side of a matrix."""
     names = _attributes_read(kernel)
-    prints = batch.cached(("fingerprints", *names), partial(fingerprints, batch, *names))
-    left = Side.of(np.arange(n_left), prints, "X")
-    if n_left == len(batch):
-        return left, None
-    return left, Side.of(np.arange(n_left, len(batch)), prints, "Y")
+
+    def side(batch: GraphBatch, first: int, name: str) -> Side:
+        prints = batch.cached(("fingerprints", *names), partial(fingerprints, batch, *names))
+        return Side.of(np.arange(first, first + len(batch)), prints, name)
+
+    return side(left, 0, "X"), None if right is None else side(right, len(left), "Y")
 
 
-def make_plan(kernel, batch: GraphBatch, eval_gradient: bool) -> Plan:
-    """Prepare the backend for the graphs of a batch, and the key of the cache."""
-    problem = make_problem(kernel, batch)
-    solve = get_backend(kernel.backend).solver(problem, eval_gradient)
+def make_plan(kernel, left: GraphBatch, right: GraphBatch | None, eval_gradient: bool) -> Plan:
+    """Prepare the solves between the graphs of both sides, and the key of the cache.
+
+    The backend starts its work at the first pair: there may be none that is not known already.
+    """
+
+    @cache
+    def prepared():
+        batch = left if right is None else GraphBatch.concatenate([left, right])
+        problem = make_problem(kernel, batch)
+        return get_backend(kernel.backend).solver(problem, eval_gradient)
+
+    def solve(pairs, nodal=None):
+        return prepared()(pairs, nodal)
+
     key = settings_key(kernel) if kernel.cache_size > 0 else None
     n_theta = kernel.n_dims if eval_gradient else 0
     return Plan(solve, n_theta, key, kernel.cache_size * 1e6, kernel.verbose)

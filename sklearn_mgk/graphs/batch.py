@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 Kind = Literal["node", "edge"]
 
-_MAX_SELECTIONS = 8
+_MAX_SELECTIONS = 32  # train and test of a nested cross-validation
 _SELECTIONS_LOCK = threading.Lock()
 
 

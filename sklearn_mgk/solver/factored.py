@@ -20,7 +20,7 @@ from sklearn_mgk.solver.problem import LabelKernel
 from sklearn_mgk.solver.tables import PairTables, Representation, pair_tables, represent
 from sklearn_mgk.solver.topology import Topology
 
-FACTOR_GAIN = 0.6
+FACTOR_GAIN = 0.7
 """Factors are used up to this many for each distinct label at a node.
 
 One factor costs about one pass over the entries of G' and a fraction of one over those of G, one
