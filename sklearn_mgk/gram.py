@@ -125,14 +125,19 @@ def gram(plan: Plan, rows: Side, columns: Side | None = None) -> tuple[NDArray, 
     shape = (len(rows.graphs), len(columns.graphs))
     values, gradient = np.empty(shape), np.zeros((*shape, plan.n_theta))
 
-    def recall(block: NDArray) -> NDArray | None:
-        """Fill in what is known of some rows; returns it, NaN where unknown."""
+    def recall(i: NDArray, j: NDArray) -> NDArray | None:
+        """Fill in what is known between some rows and columns; returns it, NaN where unknown.
+
+        What is written as NaN is solved next.
+        """
         if plan.n_theta or plan.key is None:
             return None
-        known = cache.lookup(plan.key, [rows.prints[i] for i in block], columns.prints)
+        prints = [rows.prints[k] for k in i], [columns.prints[k] for k in j]
+        known = cache.lookup(plan.key, *prints)
         if known is not None:
-            i, j = np.nonzero(~np.isnan(known))
-            values[rows.first[block[i]], columns.first[j]] = known[i, j]
+            values[np.ix_(rows.first[i], columns.first[j])] = known
+            if symmetric:
+                values[np.ix_(columns.first[j], rows.first[i])] = known.T
         return known
 
     def chunks() -> Iterator[NDArray]:
@@ -205,7 +210,7 @@ def nodal(plan: Plan, sizes: NDArray, rows: Side, columns: Side | None = None) -
 
     report = _Report(rows, columns)
     with _progress(plan, _count(rows, columns, symmetric)) as bar:
-        for pairs in _pairs_of_matrix(rows, columns, symmetric, lambda block: None, 0):
+        for pairs in _pairs_of_matrix(rows, columns, symmetric, lambda i, j: None, 0):
             report.add(solve(pairs), pairs)
             bar.update(len(pairs))
     report.close()
@@ -225,20 +230,20 @@ def _count(rows, columns, symmetric: bool) -> int:
 def _pairs_of_matrix(
     rows: Side, columns: Side, symmetric: bool, recall: Callable, n_theta: int
 ) -> Iterator[NDArray]:
-    """Pairs of distinct graphs that ``recall(rows)`` does not know, in chunks of whole rows."""
+    """Pairs of distinct graphs that ``recall`` does not know, in chunks of whole rows."""
     n, m = len(rows.first), len(columns.first)
     most = max(1, int(CHUNK_BYTES / (64 + 24 * n_theta)) // m)
     for lo in range(0, n, most):
-        block = np.arange(lo, min(lo + most, n))
-        wanted = np.ones((len(block), m), bool)
+        i, j = np.arange(lo, min(lo + most, n)), np.arange(lo if symmetric else 0, m)
+        known = recall(i, j)
+        wanted = np.ones((len(i), len(j)), bool) if known is None else np.isnan(known)
+        if not wanted.any():
+            continue
         if symmetric:
-            wanted &= np.arange(m) >= block[:, None]
-        known = recall(block)
-        if known is not None:
-            wanted &= np.isnan(known)
-        i, j = np.nonzero(wanted)
-        if len(i):
-            yield np.stack([block[i], j], axis=1)
+            wanted &= j >= i[:, None]
+        row, column = np.nonzero(wanted)
+        if len(row):
+            yield np.stack([i[row], j[column]], axis=1)
 
 
 def _solve(
