@@ -2,6 +2,7 @@
 """GraphBatch and Graph: structure, selection, attributes, and what scikit-learn does with them."""
 
 import pickle
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -277,9 +278,8 @@ def test_as_batch_remembers_a_few_selections():
     batch = make_batch()
     part = as_batch([batch[2], batch[0]])
     assert as_batch([batch[2], batch[0]]) is part
-    for first in range(3):
-        for second in range(3):
-            as_batch([batch[first], batch[second], batch[0]])
+    for numbers in product(range(3), repeat=4):
+        as_batch([batch[k] for k in numbers])
     assert as_batch([batch[2], batch[0]]) is not part
 
 
