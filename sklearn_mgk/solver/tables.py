@@ -17,7 +17,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_mgk.base_kernels.checks import check_table
+from sklearn_mgk.base_kernels.checks import ROUNDING, check_table
 from sklearn_mgk.base_kernels.codegen import feature_dims, features, numba_module
 from sklearn_mgk.graphs.columns import take
 from sklearn_mgk.solver.problem import LabelKernel
@@ -89,6 +89,7 @@ class PairTables:
         slopes = np.empty((place[-1], kernel.n_dims if self.eval_gradient else 0))
         fill = self._run_numpy if self.module is None else self._run_code
         fill(pairs, place, values, slopes)
+        self._check(pairs, place, values)
         base, stride = place[:-1].astype(np.uint64), n2.astype(np.uint64)
         return (
             values.astype(self.dtype, copy=False),
@@ -105,15 +106,8 @@ class PairTables:
             self.module.fill_pairs_gradient(*read, slopes, place)
 
     def _run_numpy(self, pairs, place, values, slopes):
-        labels, codes = self.source.labels, self.source.labels.codes
         for k, (g, h) in enumerate(pairs):
-            left, right = (
-                {
-                    name: take(column, codes[self.ptr[side] : self.ptr[side + 1]])
-                    for name, column in labels.columns.items()
-                }
-                for side in (g, h)
-            )
+            left, right = self._labels(g), self._labels(h)
             cells = slice(place[k], place[k + 1])
             if slopes.shape[1]:
                 table, gradient = self.source.kernel.table_gradient(left, right)
@@ -121,6 +115,20 @@ class PairTables:
             else:
                 table = self.source.kernel.table(left, right)
             values[cells] = table.ravel()
+
+    def _labels(self, graph: int) -> dict:
+        """Labels of the rows of one graph."""
+        labels = self.source.labels
+        codes = labels.codes[self.ptr[graph] : self.ptr[graph + 1]]
+        return {name: take(column, codes) for name, column in labels.columns.items()}
+
+    def _check(self, pairs: NDArray, place: NDArray, values: NDArray) -> None:
+        """Raise for a value out of range; `check_sample` has looked at some labels only."""
+        bad = np.flatnonzero(~((values >= 0) & (values <= 1 + ROUNDING)))
+        if len(bad):
+            g, h = pairs[np.searchsorted(place, bad[0], side="right") - 1]
+            left, right = self._labels(g), self._labels(h)
+            check_table(self.source.kernel.table(left, right), self.source.role, left, right)
 
 
 def represent(

@@ -6,6 +6,8 @@ import pytest
 from cases import GRAPH_SETS, make_kernel, random_graph
 from oracles import as_batch
 
+from sklearn_mgk import MarginalizedGraphKernel
+from sklearn_mgk.base_kernels import FormulaKernel, FunctionKernel
 from sklearn_mgk.plan import make_problem
 from sklearn_mgk.solver import factored, tables
 from sklearn_mgk.solver.cpu import CPUBackend
@@ -67,3 +69,29 @@ def test_smooth_kernel_on_dense_graphs_takes_factors():
     batch = as_batch([random_graph(60, 0.9, k) for k in range(2)])
     types = representations(make_kernel("delta", "smooth"), batch)
     assert types == (SharedTable, FactorTables)
+
+
+def rare_excess(x, y):
+    """Return 1 everywhere but between two labels that a sample of the labels misses."""
+    hit = ((x == 0.5) & (y == 1.5)) | ((x == 1.5) & (y == 0.5))
+    return np.where(hit, 1.5, 1.0)
+
+
+@pytest.mark.parametrize(
+    "node_kernel",
+    [
+        FunctionKernel("charge", rare_excess),
+        FormulaKernel("charge", "Piecewise((1.5, Eq(x * y, 0.75) & (Eq(x + y, 2))), (1, True))"),
+    ],
+)
+def test_value_out_of_range_between_rare_labels_is_refused(node_kernel, monkeypatch):
+    monkeypatch.setattr(tables, "MAX_TABLE_LABELS", 1)
+    monkeypatch.setattr(tables, "CHECKED_LABELS", 2)
+    graphs = [random_graph(6, 0.5, seed) for seed in (1, 2)]
+    for graph, charge in zip(graphs, (0.5, 1.5), strict=True):
+        graph.nodes = [*graph.nodes[:5], {**graph.nodes[5], "charge": charge}]
+        graph.nodes[:5] = [{**node, "charge": 10.0 + i} for i, node in enumerate(graph.nodes[:5])]
+    graphs[0].nodes[0] = {**graphs[0].nodes[0], "charge": -10.0}
+    kernel = MarginalizedGraphKernel(node_kernel, cache_size=0)
+    with pytest.raises(ValueError, match=r"node_kernel is 1\.5 between .*0\.5.*1\.5"):
+        kernel(as_batch(graphs))
