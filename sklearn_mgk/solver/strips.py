@@ -51,7 +51,6 @@ class Lanes(NamedTuple):
     node: np.ndarray  # (lanes,) uint64: position of the node in each lane
     source: np.ndarray  # (slots,) uint32: lane that a slot reads
     target: np.ndarray  # (slots,) uint32: lane that a slot adds to
-    weight: np.ndarray  # (slots,) weight of the entry
     ptr: np.ndarray  # (segments + 1,) uint64: lanes of each segment
     rest: np.ndarray  # (segments + 1,) uint64: slots of each segment beyond the planes
 
@@ -120,7 +119,7 @@ def make_scratch(pairs, order, rows, columns, rank, sample):
         groups = max(groups, np.int64(last - first))
         begin = end
     return (
-        _make_lanes(lanes, slots, segments, sample.dtype),
+        _make_lanes(lanes, slots, segments),
         _make_work(size, lanes, weights, rank, groups, sample.dtype),
         Ends(
             np.empty(segments),
@@ -133,12 +132,11 @@ def make_scratch(pairs, order, rows, columns, rank, sample):
 
 
 @numba.njit(**FLAGS)
-def _make_lanes(lanes, slots, segments, dtype):
+def _make_lanes(lanes, slots, segments):
     return Lanes(
         np.empty(lanes, np.uint64),
         np.empty(slots, np.uint32),
         np.empty(slots, np.uint32),
-        np.empty(slots, dtype),
         np.empty(segments + 1, np.uint64),
         np.empty(segments + 1, np.uint64),
     )
@@ -185,12 +183,10 @@ def load_strip(pairs, begin, end, order, columns, lanes):
                 at, a = plane * width + lane + t, slot + plane * n + t
                 lanes.source[at] = lane + columns.source[a]
                 lanes.target[at] = lane + t
-                lanes.weight[at] = columns.weight[a]
-        at = lanes.rest[s]
+            at = lanes.rest[s]
         for a in range(slot + N_PLANES * n, columns.ptr[h + 1]):
             lanes.source[at] = lane + columns.source[a]
             lanes.target[at] = lane + columns.target[a]
-            lanes.weight[at] = columns.weight[a]
             at += ONE
         lanes.rest[s + 1] = at
     n_rows = order.ptr[g + 1] - order.ptr[g]

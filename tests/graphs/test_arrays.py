@@ -98,7 +98,8 @@ def test_adjacency_matrices(convert):
 
 
 def test_rounding_does_not_make_a_matrix_unsymmetric():
-    from_adjacency([[[0.0, 0.1 + 0.2], [0.3, 0.0]]])
+    batch = from_adjacency([[[0.0, 0.1 + 0.2], [0.3, 0.0]]])
+    assert batch.edge_weight.tolist() == pytest.approx([0.3])
 
 
 @pytest.mark.parametrize(
