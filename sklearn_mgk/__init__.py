@@ -23,6 +23,9 @@ _PUBLIC = {
     "from_networkx": "sklearn_mgk.graphs",
     "from_smiles": "sklearn_mgk.graphs",
     "valid_smiles": "sklearn_mgk.graphs",
+    "OctileFeaturizer": "sklearn_mgk.octiles",
+    "Octiles": "sklearn_mgk.octiles",
+    "to_octiles": "sklearn_mgk.octiles",
     "available_backends": "sklearn_mgk.solver",
     "clear_cache": "sklearn_mgk.cache",
 }

@@ -20,7 +20,8 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 # Parts of the package from the bottom up: each may import those of the layers below it only.
 LAYERS = [
     {"cache", "graphs", "normalization", "parameters"},
-    {"base_kernels", "identity", "octiles", "reorder", "starting"},
+    {"base_kernels", "identity", "reorder", "starting"},
+    {"octiles"},
     {"solver", "walk"},
     {"gram", "validation"},
     {"plan"},
