@@ -165,7 +165,7 @@ def pair_tables(
     rows, module = np.empty((0, 0)), None
     if source.kernel.is_formula:
         columns, names = source.labels.columns, source.kernel.attributes
-        rows = features(columns, names)[source.labels.codes]
+        rows = np.ascontiguousarray(features(columns, names)[source.labels.codes].T)
         module = numba_module(source.kernel, feature_dims(columns, names))
     return PairTables(source, ptr, local, rows, module, eval_gradient, dtype)
 

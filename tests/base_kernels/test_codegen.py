@@ -21,6 +21,7 @@ from sklearn_mgk.base_kernels.codegen import (
     numba_module,
     numba_source,
 )
+from sklearn_mgk.base_kernels.codegen.exponential import exp
 from sklearn_mgk.graphs.columns import as_column
 
 every_formula = pytest.mark.parametrize("case", FORMULAS.values(), ids=FORMULAS)
@@ -78,14 +79,22 @@ def test_numba_pairs_equal_the_table(case):
     table, gradient = case.kernel.table_gradient(case.columns or [0] * 5)
     values = np.empty(out_ptr[-1])
     partials = np.empty((out_ptr[-1], case.kernel.n_dims))
-    module.fill_pairs(matrix, ptr, i, j, theta, values, out_ptr)
-    module.fill_pairs_gradient(matrix, ptr, i, j, theta, partials, out_ptr)
+    labels = np.ascontiguousarray(matrix.T)
+    module.fill_pairs(labels, ptr, i, j, theta, values, out_ptr)
+    module.fill_pairs_gradient(labels, ptr, i, j, theta, partials, out_ptr)
     expected = np.concatenate([table[np.ix_(*r)].ravel() for r in rows])
     assert_allclose(values, expected, rtol=ROUNDING)
     expected = np.concatenate(
         [gradient[np.ix_(*r)].reshape(len(r[0]) * len(r[1]), -1) for r in rows]
     )
     assert_allclose(partials, expected, rtol=ROUNDING, atol=1e-15)
+
+
+def test_exponential_equals_that_of_numpy():
+    x = np.concatenate([np.linspace(-750, 715, 100_001), [0.0, -0.0, np.inf, -np.inf, np.nan]])
+    with np.errstate(over="ignore", under="ignore"):
+        expected = np.where(x < -708, 0, np.where(x > 709, np.inf, np.exp(x)))
+    assert_allclose([exp(v) for v in x], np.where(np.isnan(x), x, expected), rtol=5e-16)
 
 
 @pytest.mark.parametrize("architecture", nvrtc.architectures())

@@ -21,49 +21,67 @@ import math
 
 from numba import njit
 
+from sklearn_mgk.base_kernels.codegen.exponential import exp
 
-@njit(cache={cache}, nogil=True, error_model="numpy")
+
+@njit(cache={cache}, nogil=True, error_model="numpy", fastmath={{"contract"}})
 def value(x, y, theta):
     {value}
 
 
-@njit(cache={cache}, nogil=True, error_model="numpy")
+@njit(cache={cache}, nogil=True, error_model="numpy", fastmath={{"contract"}})
 def gradient(x, y, theta, out):
     {gradient}
+
+
+@njit(cache={cache}, nogil=True, error_model="numpy", fastmath={{"contract"}})
+def fill_row(features, i, lo, hi, theta, out):
+    x, theta = {x}, {theta}
+    for j in range(lo, hi):
+        out[j - lo] = value(x, {y}, theta)
+
+
+@njit(cache={cache}, nogil=True, error_model="numpy", fastmath={{"contract"}})
+def fill_row_gradient(features, i, lo, hi, theta, out):
+    x, theta = {x}, {theta}
+    for j in range(lo, hi):
+        gradient(x, {y}, theta, out[j - lo])
 
 
 @njit(cache={cache}, nogil=True, error_model="numpy")
 def fill_pairs(features, ptr, pair_i, pair_j, theta, out, out_ptr):
     for k in range(len(pair_i)):
-        position = out_ptr[k]
+        position, lo, hi = out_ptr[k], ptr[pair_j[k]], ptr[pair_j[k] + 1]
         for i in range(ptr[pair_i[k]], ptr[pair_i[k] + 1]):
-            for j in range(ptr[pair_j[k]], ptr[pair_j[k] + 1]):
-                out[position] = value(features[i], features[j], theta)
-                position += 1
+            fill_row(features, i, lo, hi, theta, out[position:])
+            position += hi - lo
 
 
 @njit(cache={cache}, nogil=True, error_model="numpy")
 def fill_pairs_gradient(features, ptr, pair_i, pair_j, theta, out, out_ptr):
     for k in range(len(pair_i)):
-        position = out_ptr[k]
+        position, lo, hi = out_ptr[k], ptr[pair_j[k]], ptr[pair_j[k] + 1]
         for i in range(ptr[pair_i[k]], ptr[pair_i[k] + 1]):
-            for j in range(ptr[pair_j[k]], ptr[pair_j[k] + 1]):
-                gradient(features[i], features[j], theta, out[position])
-                position += 1
+            fill_row_gradient(features, i, lo, hi, theta, out[position:])
+            position += hi - lo
 '''
 
 
 def numba_source(kernel, dims: Mapping[str, int]) -> str:
     """Return the text of a numba module for a kernel.
 
-    The module has four functions, whose arguments are float64 arrays unless said otherwise:
+    The module has six functions, whose arguments are float64 arrays unless said otherwise:
 
-    - ``value(x, y, theta)``: the kernel between the feature rows x and y, of shape (F,).
+    - ``value(x, y, theta)``: the kernel between two labels, each an array or a tuple of its F
+      features.
     - ``gradient(x, y, theta, out)``: writes the derivatives by the logarithm of each free
       hyperparameter to out, of shape (n_free,), and returns the value.
+    - ``fill_row(features, i, lo, hi, theta, out)``: label i, a column of features (F, L), against
+      the labels lo to hi, written to out, of shape (hi - lo,) or longer.
+    - ``fill_row_gradient``: the same for the derivatives; out has shape (hi - lo, n_free).
     - ``fill_pairs(features, ptr, pair_i, pair_j, theta, out, out_ptr)``: for each pair k, the
-      rows ``ptr[i]:ptr[i + 1]`` of features (L, F) against the rows ``ptr[j]:ptr[j + 1]``, written
-      row by row to ``out[out_ptr[k]:]``; ptr, pair_i, pair_j and out_ptr are integers.
+      labels ``ptr[i]:ptr[i + 1]`` against the labels ``ptr[j]:ptr[j + 1]``, written row by row to
+      ``out[out_ptr[k]:]``; ptr, pair_i, pair_j and out_ptr are integers.
     - ``fill_pairs_gradient``: the same for the derivatives; out has shape (total, n_free).
 
     ``theta`` holds the plain values of all hyperparameters, fixed ones included, as
@@ -81,7 +99,7 @@ def numba_source(kernel, dims: Mapping[str, int]) -> str:
     str
         The text, which does not depend on the values of the hyperparameters.
     """
-    return _text(kernel_code(kernel, dims), cached=True)
+    return _text(kernel_code(kernel, dims), *_counts(kernel, dims), cached=True)
 
 
 def numba_module(kernel, dims: Mapping[str, int]) -> ModuleType:
@@ -91,18 +109,30 @@ def numba_module(kernel, dims: Mapping[str, int]) -> ModuleType:
     ``~/.cache``), where numba keeps the compiled functions too. If that cannot be written, the
     module lives in memory and is compiled in each process.
     """
-    code = kernel_code(kernel, dims)
+    code, counts = kernel_code(kernel, dims), _counts(kernel, dims)
     try:
-        return _load(_text(code, cached=True))
+        return _load(_text(code, *counts, cached=True))
     except OSError:
-        return _load_in_memory(_text(code, cached=False))
+        return _load_in_memory(_text(code, *counts, cached=False))
+
+
+def _counts(kernel, dims: Mapping[str, int]) -> tuple[int, int]:
+    """Count the features of a label, and the hyperparameters."""
+    n_features = sum(max(dims.get(name, 0), 1) for name in kernel.attributes)
+    return n_features, len(kernel.hyperparameters)
+
+
+def _tuple(item: str, n: int) -> str:
+    """Print a tuple of n items: unlike elements of an array, its members stay in registers."""
+    return "(" + "".join(item.format(k) + ", " for k in range(n)).strip() + ")"
 
 
 @lru_cache(maxsize=256)
-def _text(code: KernelCode, cached: bool) -> str:
+def _text(code: KernelCode, n_features: int, n_theta: int, cached: bool) -> str:
     from sympy.printing.pycode import PythonCodePrinter
 
-    print_expression = PythonCodePrinter({"fully_qualified_modules": True, "strict": True}).doprint
+    settings = {"fully_qualified_modules": True, "strict": True, "user_functions": {"exp": "exp"}}
+    print_expression = PythonCodePrinter(settings).doprint
 
     def body(assignments, last_lines):
         lines = [f"{name} = {print_expression(value)}" for name, value in assignments]
@@ -114,6 +144,9 @@ def _text(code: KernelCode, cached: bool) -> str:
     return _MODULE.format(
         legend=commented(code.legend, "#"),
         cache=cached,
+        x=_tuple("features[{}, i]", n_features),
+        y=_tuple("features[{}, j]", n_features),
+        theta=_tuple("theta[{}]", n_theta),
         value=body(code.value[0], [f"return {print_expression(result)}"]),
         gradient=body(code.gradient[0], [*stores, f"return {print_expression(value)}"]),
     )
