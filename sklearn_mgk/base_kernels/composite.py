@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Base kernels made of base kernels."""
 
+import math
+
 import numpy as np
 
 from sklearn_mgk.base_kernels.kernel import BaseKernel
@@ -46,6 +48,16 @@ class Sum(CompositeKernel):
         value2, partials2 = self.k2._evaluate(X, Y, outer, gradient)
         return value1 + value2, partials1 + partials2
 
+    @property
+    def upper_bound(self) -> float:
+        """Sum of the bounds."""
+        return self.k1.upper_bound + self.k2.upper_bound
+
+    def reach(self, epsilon: float) -> dict[str, float]:
+        """Go where each summand is at most half of epsilon, on the attributes that both know."""
+        first, second = self.k1.reach(epsilon / 2), self.k2.reach(epsilon / 2)
+        return {name: max(first[name], second[name]) for name in first if name in second}
+
     def _symbolic(self, x, y, theta):
         first, second = _shares(self, theta)
         return self.k1._symbolic(x, y, first) + self.k2._symbolic(x, y, second)
@@ -83,6 +95,19 @@ class Product(CompositeKernel):
         value2, partials2 = self.k2._evaluate(X, Y, outer, gradient)
         partials = [d * value2 for d in partials1] + [value1 * d for d in partials2]
         return value1 * value2, partials
+
+    @property
+    def upper_bound(self) -> float:
+        """Product of the bounds."""
+        return self.k1.upper_bound * self.k2.upper_bound
+
+    def reach(self, epsilon: float) -> dict[str, float]:
+        """Go where one factor is small enough, however large the other."""
+        first = _reach_of_factor(self.k1, epsilon, self.k2)
+        second = _reach_of_factor(self.k2, epsilon, self.k1)
+        return {
+            name: min(s.get(name, math.inf) for s in (first, second)) for name in first | second
+        }
 
     def _symbolic(self, x, y, theta):
         first, second = _shares(self, theta)
@@ -125,6 +150,15 @@ class Exponentiation(CompositeKernel):
         base = np.where(value == 0, np.inf, value) if self.exponent < 1 else value
         slope = self.exponent * base ** (self.exponent - 1)
         return value**self.exponent, [slope * d for d in partials]
+
+    @property
+    def upper_bound(self) -> float:
+        """Power of the bound."""
+        return self.kernel.upper_bound**self.exponent
+
+    def reach(self, epsilon: float) -> dict[str, float]:
+        """Go where the base is at most the root of epsilon."""
+        return self.kernel.reach(epsilon ** (1 / self.exponent))
 
     def _check_exponent(self):
         if not self.exponent > 0:
@@ -174,6 +208,11 @@ class Normalized(CompositeKernel):
         triples = zip(partials, slopes_x, slopes_y, strict=True)
         return value, [d * scale_x * scale_y + value * (dx + dy) for d, dx, dy in triples]
 
+    @property
+    def upper_bound(self) -> float:
+        """One, by the inequality of Cauchy and Schwarz."""
+        return 1.0
+
     def _scale(self, X, gradient):
         """1 / sqrt(k(x, x)), 0 where that is undefined, and the derivatives of its logarithm."""
         diagonal, partials = self.kernel._evaluate(X, X, outer=False, gradient=gradient)
@@ -189,6 +228,12 @@ class Normalized(CompositeKernel):
         return sympy.Piecewise(
             (value / (sympy.sqrt(kxx) * sympy.sqrt(kyy)), is_positive), (0, True)
         )
+
+
+def _reach_of_factor(factor, epsilon: float, other) -> dict[str, float]:
+    """Distances at which one factor makes a product at most epsilon."""
+    bound = other.upper_bound
+    return factor.reach(epsilon / bound) if 0 < bound < math.inf else {}
 
 
 def _shares(kernel, theta: list) -> tuple[list, list]:

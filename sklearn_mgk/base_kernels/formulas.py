@@ -6,6 +6,7 @@ method `formula`, written with operators and the functions of `sklearn_mgk.base_
 Values, derivatives, compiled code and LaTeX all follow from it.
 """
 
+import math
 from abc import abstractmethod
 
 import numpy as np
@@ -128,6 +129,11 @@ class Constant(BaseKernel):
         is_free = gradient and not self.hyperparameters[0].fixed
         return value, [value] if is_free else []
 
+    @property
+    def upper_bound(self) -> float:
+        """The value itself."""
+        return float(self.c)
+
     def _symbolic(self, x, y, theta):
         return theta[0]
 
@@ -168,6 +174,11 @@ class KroneckerDelta(Formula):
         """Return the kernel between two labels."""
         return if_equal(x, y, 1, h)
 
+    @property
+    def upper_bound(self) -> float:
+        """The larger of 1 and `h`."""
+        return max(1.0, self.h)
+
 
 class SquaredExponential(Formula):
     r"""Similarity that falls with the distance like a Gaussian.
@@ -199,6 +210,18 @@ class SquaredExponential(Formula):
     def formula(self, x, y, length_scale):
         """Return the kernel between two labels."""
         return exp(-squared_distance(x, y) / (2 * length_scale**2))
+
+    @property
+    def upper_bound(self) -> float:
+        """One."""
+        return 1.0
+
+    def reach(self, epsilon: float) -> dict[str, float]:
+        """Invert the formula."""
+        if epsilon <= 0:
+            return {}
+        exponent = max(0.0, -2 * math.log(epsilon))
+        return {self.attribute: self.length_scale * math.sqrt(exponent)}
 
 
 class RationalQuadratic(Formula):
@@ -246,6 +269,19 @@ class RationalQuadratic(Formula):
     def formula(self, x, y, length_scale, alpha):
         """Return the kernel between two labels."""
         return (1 + squared_distance(x, y) / (2 * alpha * length_scale**2)) ** -alpha
+
+    @property
+    def upper_bound(self) -> float:
+        """One."""
+        return 1.0
+
+    def reach(self, epsilon: float) -> dict[str, float]:
+        """Invert the formula."""
+        # log(epsilon) / alpha below -700: so slow a decay reaches further than any number.
+        if epsilon <= 0 or math.log(epsilon) < -700 * self.alpha:
+            return {}
+        growth = max(0.0, epsilon ** (-1 / self.alpha) - 1)
+        return {self.attribute: self.length_scale * math.sqrt(2 * self.alpha * growth)}
 
 
 class DotProduct(Formula):

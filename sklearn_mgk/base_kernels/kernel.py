@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What all base kernels share: tables, parameters, operators and code."""
 
+import math
 from abc import abstractmethod
 from collections.abc import Mapping
 from numbers import Real
@@ -103,6 +104,35 @@ class BaseKernel(Parametrized, Kernel):
             The diagonal of ``table(X)``.
         """
         return self._on_labels(X, None, outer=False, gradient=False)[0]
+
+    @property
+    def upper_bound(self) -> float:
+        """Number that no value of the kernel exceeds; infinite where none is known."""
+        return math.inf
+
+    def reach(self, epsilon: float) -> dict[str, float]:
+        """Tell how far apart labels may be before they hardly count.
+
+        Parameters
+        ----------
+        epsilon : float
+            A small value of the kernel, >= 0.
+
+        Returns
+        -------
+        dict of str to float
+            For some attributes, a finite distance in the unit of the attribute: the kernel is at
+            most `epsilon` between labels whose numbers in this attribute differ by more. Empty
+            where nothing is known. The CPU solver skips what lies beyond.
+
+        Examples
+        --------
+        >>> from sklearn_mgk.base_kernels import KroneckerDelta, SquaredExponential
+        >>> kernel = KroneckerDelta("element") * SquaredExponential("length", length_scale=0.1)
+        >>> {name: round(distance, 3) for name, distance in kernel.reach(1e-8).items()}
+        {'length': 0.607}
+        """
+        return {}
 
     def is_stationary(self) -> bool:
         """Return False: nothing is promised about labels."""
