@@ -30,6 +30,7 @@ LAYERS = [
 # Libraries imported in the one function that needs them, and the only modules that may import
 # them at their head (these are imported inside functions themselves).
 OPTIONAL = {
+    "ase": set(),
     "cupy": {"solver/cuda.py"},
     "datamol": set(),
     "gemmi": set(),
