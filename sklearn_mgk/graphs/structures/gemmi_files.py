@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,8 @@ from sklearn_mgk.graphs.structures.structure import Structure
 if TYPE_CHECKING:
     import gemmi
 
+# gemmi takes what is no number (the asterisks of an overflow) for 0.
+_ODD_COORDINATES = re.compile(r"^(?:ATOM  |HETATM)(?!.{24}[\d .+-]{24})", re.MULTILINE)
 _PLACE = ("chain", "number", "insertion")
 
 
@@ -39,7 +42,7 @@ class Selection:
 
     def check(self) -> None:
         """Raise for an option without meaning."""
-        if self.chain is not None and not (self.chains and all(map(_is_text, self.chains))):
+        if self.chain is not None and not _are_names(self.chain):
             raise ValueError(f"chain must be a name, a list of names or None, got {self.chain!r}")
         if not _is_text(self.altloc) or not (
             self.altloc in ("first", "highest") or len(self.altloc) == 1
@@ -62,9 +65,25 @@ def _is_text(value: object) -> bool:
     return isinstance(value, str) and value != ""
 
 
+def _are_names(value: object) -> bool:
+    names = [value] if isinstance(value, str) else value
+    return isinstance(names, (list, tuple)) and len(names) > 0 and all(map(_is_text, names))
+
+
 def read_pdb(text: str, selection: Selection) -> list[Structure]:
     """Read all models of a PDB file; see `read_gemmi`."""
-    return _read(_gemmi().read_pdb_string(text), selection)
+    gemmi = _gemmi()
+    odd = _ODD_COORDINATES.search(text)
+    if odd is not None:
+        line = text.count("\n", 0, odd.start()) + 1
+        raise ValueError(
+            f"line {line} has no three coordinates in columns 31 to 54: "
+            f"{text[odd.start() : odd.start() + 66].splitlines()[0]!r}"
+        )
+    try:
+        return _read(gemmi.read_pdb_string(text), selection)
+    except RuntimeError as error:
+        raise ValueError(f"it is not a PDB file ({error})") from None
 
 
 def read_mmcif(text: str, selection: Selection) -> list[Structure]:
@@ -110,7 +129,7 @@ def read_gemmi(source: gemmi.Structure, selection: Selection) -> list[Structure]
 def _read(source: gemmi.Structure, selection: Selection) -> list[Structure]:
     """Read all models of a structure of our own; a chain written in parts becomes one."""
     if sum(model.count_atom_sites() for model in source) == 0:
-        raise ValueError("there are no atoms: is it a structure file?")
+        raise ValueError("there are no atoms in it: it is no structure file")
     source.merge_chain_parts()
     if not selection.waters:
         source.remove_waters()

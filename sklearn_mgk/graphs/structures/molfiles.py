@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from operator import methodcaller
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ from sklearn_mgk.graphs.structures.structure import Structure
 if TYPE_CHECKING:
     from rdkit.Chem import Mol
 
-_RECORD_END = "$$$$"
+_RECORD_END = re.compile(r"^\$\$\$\$.*\n?", re.MULTILINE)
 
 
 def read_molecule(molecule: Mol) -> list[Structure]:
@@ -78,13 +79,8 @@ def read_sdf(text: str) -> list[Structure]:
     ImportError
         RDKit is not installed.
     """
-    records = text.split(f"\n{_RECORD_END}")
-    filled = [
-        (number, record.removeprefix("\n"))
-        for number, record in enumerate(records, 1)
-        if record.strip()
-    ]
-    return [_record(record, number) for number, record in filled]
+    records = [record for record in _RECORD_END.split(text) if record.strip()]
+    return [_record(record, number) for number, record in enumerate(records, 1)]
 
 
 def _record(block: str, number: int) -> Structure:

@@ -17,7 +17,7 @@ from sklearn_mgk.graphs.structures.molfiles import read_molecule, read_sdf
 from sklearn_mgk.graphs.structures.structure import Structure
 from sklearn_mgk.graphs.structures.xyz import read_xyz
 
-WHAT = "paths of structure files, Structures, ase.Atoms or RDKit molecules with conformers"
+WHAT = "paths of files, Structures, ase.Atoms or RDKit molecules with conformers"
 
 # What reads a row, and what it calls the several structures that a row may hold. Models and
 # conformers are versions of one structure, of which one is chosen; frames and records are not.
@@ -67,7 +67,7 @@ def all_models(source: Any, selection: Selection) -> tuple[list[Structure], str]
     names = [f"{cls.__module__}.{cls.__qualname__}" for cls in type(source).__mro__]
     known = next((name for name in names if name in _OBJECTS), None)
     if known is None:
-        raise TypeError(f"a {type(source).__name__} is no structure: give {WHAT}")
+        raise TypeError(f"{type(source).__name__} is no type of structure: give {WHAT}")
     read, kind = _OBJECTS[known]
     return read(source, selection), kind
 
@@ -92,9 +92,10 @@ def _text(path: Path, packed: bool) -> str:
     """Return the text of a file."""
     try:
         data = path.read_bytes()
-        return (gzip.decompress(data) if packed else data).decode("utf-8", "replace")
+        data = gzip.decompress(data) if packed else data
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise ValueError(f"the gzip file is cut off or damaged ({error})") from None
+    return data.decode("utf-8", "replace").replace("\r\n", "\n")
 
 
 def read_structures(

@@ -92,6 +92,10 @@ edges=['length'])
         GraphBatch
             One graph a row.
         """
+        return self._graphs(X)
+
+    def _graphs(self, X: Any) -> GraphBatch:
+        """Return the graphs; apart from `transform`, which scikit-learn wraps."""
         self._check_parameters()
         found, isolated, problems = [], {}, []
         for row, source in enumerate(as_rows(X, WHAT)):
@@ -103,7 +107,7 @@ edges=['length'])
             except (ValueError, TypeError, OSError) as error:
                 problems.append(f"{where}: {error}")
         if problems:
-            raise ValueError(f"{_listed(problems, 'rows')}. Correct or remove them")
+            raise ValueError(f"{_listed(problems, 'rows')}. Correct or remove these rows")
         _warn_of_isolated({where: nodes for where, nodes in isolated.items() if nodes})
         return from_arrays([one.as_graph() for one in found])
 
@@ -122,7 +126,7 @@ edges=['length'])
         n = len(structures)
         if kind in VERSIONS:
             if self.model > n:
-                raise ValueError(f"model={self.model} is asked for, but there are {n} {kind}s")
+                raise ValueError(f"model={self.model}, but the number of {kind}s is {n}")
             return structures[self.model - 1]
         if n > 1:
             raise ValueError(
@@ -272,7 +276,7 @@ def from_structures(
         model=model,
         altloc=altloc,
     )
-    return transformer.transform(X)
+    return transformer._graphs(X)
 
 
 def _listed(entries: list[str], what: str) -> str:
@@ -289,5 +293,5 @@ def _warn_of_isolated(isolated: dict[str, list[str]]) -> None:
             f"nodes without a neighbor: {_listed(entries, 'rows')}. They have no edges; an "
             "adjacency rule that reaches farther would join them",
             UserWarning,
-            stacklevel=3,
+            stacklevel=4,
         )

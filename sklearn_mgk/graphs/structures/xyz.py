@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
 
 from sklearn_mgk.graphs.structures.structure import Structure
 
+_FIRST_WORDS = itemgetter(slice(4))
 _ENTRY = re.compile(r"""(\w+)\s*=\s*(?:"([^"]*)"|'([^']*)'|(\S+))""")
 _FLAGS = {"t": True, "true": True, "1": True, "f": False, "false": False, "0": False}
 
@@ -54,54 +56,55 @@ def _frames(lines: list[str], last: int) -> Iterator[Structure]:
     """Cut the lines before `last` into frames."""
     start = 0
     while start < last:
-        n = _count(lines[start], start)
+        n = _count(lines[start], start + 1)
         if start + 2 + n > last:
             raise ValueError(
                 f"line {start + 1} announces {n} atoms, but only {max(last - start - 2, 0)} lines "
                 "with atoms follow: the file is cut off, or is no XYZ file"
             )
-        yield _frame(lines[start + 1], lines[start + 2 : start + 2 + n], start + 2)
+        try:
+            yield _frame(lines[start + 1], lines[start + 2 : start + 2 + n], start + 3)
+        except ValueError as error:
+            raise ValueError(f"frame of line {start + 1}: {error}") from None
         start += n + 2
 
 
-def _count(line: str, at: int) -> int:
+def _count(line: str, number: int) -> int:
     """Return the number of atoms that the first line of a frame states."""
-    if not line.strip().isdecimal():
+    if not line.strip().isdecimal() or int(line) == 0:
         raise ValueError(
-            f"line {at + 1} should be the number of atoms, as XYZ files begin, but is {line[:60]!r}"
+            f"line {number} should be the number of atoms of a frame, at least 1, but is "
+            f"{line[:60]!r}"
         )
     return int(line)
 
 
 def _frame(comment: str, lines: list[str], first: int) -> Structure:
-    """Return the structure of the lines with atoms; `first` is the number of lines before them."""
+    """Return the structure of the lines with atoms; `first` is the number of their first line."""
     entries = {key: a or b or c for key, a, b, c in _ENTRY.findall(comment)}
     _check_properties(entries)
-    words = " ".join(lines).split()
-    width = len(lines[0].split()) if lines else 4
+    table = np.array(list(map(_FIRST_WORDS, map(str.split, lines))), dtype=object)
     try:
-        table = np.array(words, dtype=np.str_).reshape(len(lines), width)
-        elements, positions = table[:, 0], table[:, 1:4].astype(np.float64)
-        return Structure(elements, positions.reshape(len(lines), 3), **_lattice(entries))
+        elements, positions = table[:, 0], table[:, 1:].astype(np.float64).reshape(-1, 3)
+    except (ValueError, IndexError):
+        raise _bad_line(lines, first) from None
+    return Structure(elements, positions, **_lattice(entries))
+
+
+def _bad_line(lines: list[str], first: int) -> ValueError:
+    """Return the error that names the first line that is no atom."""
+    number, line = next(row for row in enumerate(lines, first) if not _is_atom(row[1]))
+    return ValueError(
+        f"line {number} should be an element and three coordinates, but is {line[:60]!r}"
+    )
+
+
+def _is_atom(line: str) -> bool:
+    """Return whether a line holds an element and three numbers."""
+    try:
+        return len(list(map(float, line.split()[1:4]))) == 3
     except ValueError:
-        _check_lines(lines, first)
-        words = [line.split()[:4] for line in lines]
-        positions = [[float(number) for number in row[1:]] for row in words]
-        return Structure([row[0] for row in words], positions, **_lattice(entries))
-
-
-def _check_lines(lines: list[str], first: int) -> None:
-    """Raise for a line that is no atom, naming it."""
-    for number, line in enumerate(lines, first + 1):
-        words = line.split()
-        try:
-            good = len([float(word) for word in words[1:4]]) == 3
-        except ValueError:
-            good = False
-        if not good:
-            raise ValueError(
-                f"line {number} should be an element and three coordinates, but is {line[:60]!r}"
-            )
+        return False
 
 
 def _check_properties(entries: dict[str, str]) -> None:
