@@ -40,7 +40,7 @@ _PUBLIC = {
     "clear_cache": "sklearn_mgk.cache",
 }
 
-_MODULES = ("base_kernels",)
+_MODULES = ("base_kernels", "truss")
 
 __all__ = [*_PUBLIC, *_MODULES]
 

@@ -12,6 +12,7 @@ from numpydoc.validate import validate
 
 import sklearn_mgk
 import sklearn_mgk.base_kernels
+import sklearn_mgk.truss
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "sklearn_mgk"
@@ -26,12 +27,13 @@ LAYERS = [
     {"gram", "validation"},
     {"plan"},
     {"kernel"},
+    {"truss"},
 ]
 # Libraries imported in the one function that needs them, and the only modules that may import
 # them at their head (these are imported inside functions themselves).
 OPTIONAL = {
     "ase": set(),
-    "cupy": {"solver/cuda.py"},
+    "cupy": {"solver/cuda.py", "truss/cuda.py"},
     "datamol": set(),
     "gemmi": set(),
     "matplotlib": set(),
@@ -125,7 +127,7 @@ def test_importing_is_light(module, needs):
 
 PUBLIC = {
     f"{module.__name__}.{name}": getattr(module, name)
-    for module in (sklearn_mgk, sklearn_mgk.base_kernels)
+    for module in (sklearn_mgk, sklearn_mgk.base_kernels, sklearn_mgk.truss)
     for name in module.__all__
     if not inspect.ismodule(getattr(module, name))
 }
