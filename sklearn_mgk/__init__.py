@@ -33,9 +33,13 @@ _PUBLIC = {
     "from_structures": "sklearn_mgk.graphs",
     "read_structures": "sklearn_mgk.graphs",
     "valid_smiles": "sklearn_mgk.graphs",
+    "Reorder": "sklearn_mgk.reorder",
+    "node_order": "sklearn_mgk.reorder",
+    "permute": "sklearn_mgk.reorder",
     "OctileFeaturizer": "sklearn_mgk.octiles",
     "Octiles": "sklearn_mgk.octiles",
     "to_octiles": "sklearn_mgk.octiles",
+    "plot_octiles": "sklearn_mgk.octiles.plot",
     "available_backends": "sklearn_mgk.solver",
     "clear_cache": "sklearn_mgk.cache",
 }

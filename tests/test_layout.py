@@ -39,6 +39,7 @@ OPTIONAL = {
     "matplotlib": set(),
     "networkx": set(),
     "pandas": set(),
+    "pymetis": set(),
     "rdkit": set(),
     "sympy": {"base_kernels/symbolic.py"},
 }
