@@ -8,7 +8,15 @@ import math
 import numpy as np
 from oracles import PlainGraph
 
-from sklearn_mgk import MarginalizedGraphKernel, StartingProbability, available_backends
+from sklearn_mgk import (
+    HardCutoff,
+    MarginalizedGraphKernel,
+    StartingProbability,
+    Structure,
+    Tent,
+    available_backends,
+    from_structures,
+)
 from sklearn_mgk.base_kernels import (
     Constant,
     Convolution,
@@ -57,12 +65,51 @@ def path(n):
     return graph
 
 
+def in_space(elements, positions, rule, cell=None):
+    """Atoms in space, periodic with a cell; charges and lengths are of the order of 1."""
+    row = Structure(elements, positions, cell, cell is not None)
+    batch = from_structures([row], adjacency=rule)
+    nodes = [
+        {
+            "kind": element,
+            "charge": math.cos(position.sum()),
+            "rings": [int(number)] * int(number > 1),
+            "vector": np.abs(position) + 0.1,
+        }
+        for element, number, position in zip(
+            row.elements.tolist(), row.numbers, row.positions, strict=True
+        )
+    ]
+    edges = [
+        (int(i), int(j), float(w), {"order": 1 + int(i) % 2, "length": length / 3})
+        for (i, j), w, length in zip(
+            batch.edge_index.T, batch.edge_weight, batch.edges["length"], strict=True
+        )
+    ]
+    return PlainGraph(nodes, edges)
+
+
+_TETRAHEDRON = 0.629 * np.array([[1, 1, 1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1]])
+_METHANE = np.vstack([np.zeros(3), _TETRAHEDRON])
+_WATER = [[0, 0, 0.12], [0, 0.76, -0.48], [0, -0.76, -0.48]]
+_CUBIC_FACES = np.ones((3, 3)) - np.eye(3)
+
 GRAPH_SETS = {
     "sparse": [random_graph(n, 0.3, n) for n in (5, 2, 9, 4)],
     "trees and rings": [path(6), path(2), random_graph(7, 0.35, 3)],
     "single and isolated": [path(1), random_graph(4, 0.0, 8), path(3)],
     "loops and parallel edges": [
         random_graph(n, 0.4, 20 + n, loops=True, parallel=True) for n in (4, 6, 3)
+    ],
+    "molecules in space": [
+        in_space(["C", *"HHHH"], _METHANE, Tent()),
+        in_space(["O", *"HH"], _WATER, Tent()),
+        in_space(["C", *"HHHN"], _METHANE * [1.0, 1.1, 1.2], Tent()),
+    ],
+    "crystals": [
+        in_space(["Na", "Cl"], [[0, 0, 0], [2.2, 0, 0]], HardCutoff(3.3), 2.2 * _CUBIC_FACES),
+        in_space(["C", "N"], [[0, 0, 0], [1.1, 0.2, 0]], Tent(length_scale=1.0), np.eye(3) * 2.4),
+        in_space(["C"], [[0, 0, 0]], HardCutoff(3.0), np.eye(3) * 2.5),
     ],
     "dense": [random_graph(n, 0.9, 40 + n) for n in (12, 8)],
 }
@@ -123,6 +170,7 @@ EDGE_KERNELS = {
     "none": (None, lambda a, b: 1.0),
     "constant": (Constant(0.7, (0.1, 1.0)), lambda a, b: 0.7),
     "smooth": (SquaredExponential("length", length_scale=0.4), squared("length", 0.4)),
+    "narrow": (SquaredExponential("length", length_scale=0.05), squared("length", 0.05)),
     "rational": (
         RationalQuadratic("length", length_scale=0.5, alpha=1.3) ** 2,
         lambda a, b: (1 + (a["length"] - b["length"]) ** 2 / (2 * 1.3 * 0.25)) ** -2.6,
