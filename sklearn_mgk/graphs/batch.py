@@ -497,8 +497,8 @@ def as_batch(X: Any) -> GraphBatch:
         row = next(i for i, graph in enumerate(rows) if not isinstance(graph, Graph))
         raise TypeError(
             f"row {row} of X is of type {type(rows[row]).__name__}, not a Graph: make graphs of "
-            "SMILES strings or RDKit molecules with SmilesToGraphs, of networkx graphs with "
-            "NetworkXToGraphs"
+            "SMILES strings or RDKit molecules with SmilesToGraphs, of structures in space with "
+            "StructuresToGraphs, of networkx graphs with NetworkXToGraphs"
         )
     parents = {id(graph.batch): graph.batch for graph in rows}
     indices = np.array([graph.index for graph in rows], dtype=np.int64)
