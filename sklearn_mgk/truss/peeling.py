@@ -21,7 +21,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from sklearn_mgk.truss.atomic import atomic_add
-from sklearn_mgk.truss.edges import EdgeSet, make_rows
+from sklearn_mgk.truss.edges import EdgeSet, Rows, make_rows
 from sklearn_mgk.truss.support import row_support
 from sklearn_mgk.truss.threads import n_threads, run
 
@@ -85,17 +85,44 @@ def edge_trussness(edges: EdgeSet, order: str = "degree") -> NDArray:
     return result
 
 
-def _prepare(rows, places: NDArray) -> tuple[NDArray, Peel]:
+def _prepare(rows: Rows, places: NDArray) -> tuple[NDArray, Peel]:
     """Count the support, number the edges, and list the neighbors of each node on both sides."""
     m, dtype = len(places), rows.columns.dtype
-    number, ptr = np.empty(len(rows.columns), dtype), np.empty(len(rows.ptr), np.int64)
-    node, edge = np.empty(2 * m, dtype), np.empty(2 * m, dtype)
-    low, high = np.empty(m, dtype), np.empty(m, dtype)
-    _both_sides(rows.ptr, rows.columns, number, ptr, node, edge, low, high)
+    number, ptr, *lists = whole_rows(rows, m)
     support = np.empty(m, dtype)
     support[number[places]] = row_support(rows)[places]
-    lists = (np.arange(m, dtype=dtype), np.empty(m, dtype), np.empty(m, dtype))
-    return number, Peel(ptr, ptr[1:].copy(), node, edge, low, high, support, *lists)
+    alive = np.arange(m, dtype=dtype)
+    result = np.empty(m, dtype), np.empty(m, dtype)
+    return number, Peel(ptr, ptr[1:].copy(), *lists, support, alive, *result)
+
+
+def whole_rows(rows: Rows, n_edges: int) -> tuple[NDArray, ...]:
+    """List the neighbors of each node, below and above, and number edges by their higher node.
+
+    Parameters
+    ----------
+    rows : Rows
+        The neighbors above.
+    n_edges : int
+        Number of edges.
+
+    Returns
+    -------
+    number : ndarray of shape (n_edges + n_nodes,), int32 or int64
+        Number of the edge at each place of the rows.
+    ptr : ndarray of shape (n_nodes + 1,), int64
+        Where the neighbors of each node start.
+    node, edge : ndarray of shape (2 * n_edges,), int32 or int64
+        The neighbors, increasing, and the numbers of the edges to them.
+    low, high : ndarray of shape (n_edges,), int32 or int64
+        Ends of each edge.
+    """
+    dtype = rows.columns.dtype
+    number, ptr = np.empty(len(rows.columns), dtype), np.empty(len(rows.ptr), np.int64)
+    node, edge = np.empty(2 * n_edges, dtype), np.empty(2 * n_edges, dtype)
+    low, high = np.empty(n_edges, dtype), np.empty(n_edges, dtype)
+    _both_sides(rows.ptr, rows.columns, number, ptr, node, edge, low, high)
+    return number, ptr, node, edge, low, high
 
 
 @njit(cache=True, nogil=True)

@@ -83,8 +83,8 @@ def _report(loops: NDArray, again: NDArray, edge_ptr: NDArray) -> None:
         graph = int(np.searchsorted(edge_ptr, left_out[0], side="right")) - 1
         warnings.warn(
             f"{loops.sum()} self-loops and {again.sum()} parallel edges were left out, the first "
-            f"in graph {graph}: trussness is that of simple graphs. A self-loop lies in no triangle, "
-            "parallel edges count once.",
+            f"in graph {graph}: trussness is that of simple graphs. A self-loop lies in no "
+            "triangle, parallel edges count once.",
             UserWarning,
             stacklevel=2,
         )
