@@ -2,9 +2,11 @@
 """Which way to a base kernel is the fastest: one table, a table for each pair, or factors.
 
 Part 1: one table over all L distinct edge labels against a table for each pair of graphs, by L. It
-justifies ``MAX_TABLE_LABELS``. Part 2: values against factors, by the degree of the nodes and by
-the length scale of the edge kernel, which sets the rank. It justifies ``FACTOR_GAIN``: factors are
-used where rank <= FACTOR_GAIN x distinct labels at a node.
+justifies ``MAX_TABLE_LABELS``. Part 2: windows of similar labels against factors, by the degree of the nodes
+and by the length scale of the edge kernel, which sets the rank. It justifies
+``FACTOR_GAIN_OVER_WINDOWS``: factors are used where rank <= that x distinct labels at a node.
+Part 3: windows against a table for each pair, by degree and length scale. It justifies
+``WINDOW_LABELS``.
 """
 
 from __future__ import annotations
@@ -33,18 +35,27 @@ def main():
     options = command.parse_args()
     crossover_of_tables(options)
     crossover_of_factors(options)
+    crossover_of_windows(options)
 
 
-def seconds(kernel, batch, labels: float, gain: float) -> float:
+def seconds(kernel, batch, labels: float, gain: float, windows: float = ALWAYS) -> float:
     """Time of all pairs, preparation included, with the rules set to the given limits."""
-    saved = tables.MAX_TABLE_LABELS, factored.FACTOR_GAIN
-    tables.MAX_TABLE_LABELS, factored.FACTOR_GAIN = labels, gain
+    rules = {
+        (tables, "MAX_TABLE_LABELS"): labels,
+        (factored, "FACTOR_GAIN"): gain,
+        (factored, "FACTOR_GAIN_OVER_WINDOWS"): gain,
+        (factored, "WINDOW_LABELS"): windows,
+    }
+    saved = {rule: getattr(*rule) for rule in rules}
+    for rule, value in rules.items():
+        setattr(*rule, value)
     pairs = np.stack(np.triu_indices(len(batch)), axis=1)
     try:
         problem = make_problem(kernel, batch)
         return timing.seconds(lambda: get_backend("cpu").solver(problem, False)(pairs))
     finally:
-        tables.MAX_TABLE_LABELS, factored.FACTOR_GAIN = saved
+        for rule, value in saved.items():
+            setattr(*rule, value)
 
 
 def kernel_of_length(length_scale: float) -> MarginalizedGraphKernel:
@@ -92,7 +103,7 @@ def crossover_of_tables(options):
 
 
 def crossover_of_factors(options):
-    """Values against factors."""
+    """Windows against factors."""
     rows, points = [], []
     degrees = [4, 24] if options.quick else [4, 8, 16, 32, 48]
     scales = [0.5, 4.0] if options.quick else [0.3, 0.6, 1.0, 2.0, 4.0, 8.0, 16.0]
@@ -106,7 +117,7 @@ def crossover_of_factors(options):
             continue
         rank = found.shape[1]
         per_node = labels_per_node(problem.edge, batch, topology(batch))
-        pair = seconds(kernel, batch, 0, NEVER)
+        pair = seconds(kernel, batch, 0, NEVER, NEVER)
         factors = seconds(kernel, batch, 0, MAX_RANK / per_node)
         points.append((rank / per_node, pair / factors))
         rows.append(
@@ -123,8 +134,26 @@ def crossover_of_factors(options):
         )
         print(*rows[-1], sep=" | ", flush=True)
     header = ["nodes", "labels at a node", "length scale", "rank R", "R / labels"]
-    timing.show([*header, "values, ms", "factors, ms", "gain"], rows)
-    print(f"FACTOR_GAIN is {factored.FACTOR_GAIN}; {recommend(points)}")
+    timing.show([*header, "windows, ms", "factors, ms", "gain"], rows)
+    print(f"FACTOR_GAIN_OVER_WINDOWS is {factored.FACTOR_GAIN_OVER_WINDOWS}; {recommend(points)}")
+
+
+def crossover_of_windows(options):
+    """Windows against a table for each pair; lengths lie between 0 and 1."""
+    rows = []
+    degrees = [2, 8] if options.quick else [2, 3, 4, 6, 8, 12]
+    n_graphs = int(np.sqrt(2 * options.pairs))
+    for degree, scale in itertools.product(degrees, [0.02, 0.1, 10.0]):
+        batch = workloads.random_graphs(n_graphs, 24, degree, np.linspace(0, 1, 20000))
+        kernel = kernel_of_length(scale)
+        pair = seconds(kernel, batch, 0, NEVER)
+        windows = seconds(kernel, batch, 0, NEVER, NEVER)
+        times = f"{pair * 1e3:.0f}", f"{windows * 1e3:.0f}", f"{pair / windows:.2f}"
+        rows.append([24, degree, scale, *times])
+        print(*rows[-1], sep=" | ", flush=True)
+    header = ["nodes", "degree", "length scale", "table a pair, ms", "windows, ms", "gain"]
+    timing.show(header, rows)
+    print(f"WINDOW_LABELS is {factored.WINDOW_LABELS}.")
 
 
 def recommend(points: list[tuple[float, float]]) -> str:

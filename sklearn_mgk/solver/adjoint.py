@@ -17,6 +17,7 @@ from __future__ import annotations
 import numba
 
 from sklearn_mgk.solver.strips import FLAGS, N_PLANES, ONE, ZERO, clear
+from sklearn_mgk.solver.windows import window_slopes
 
 
 @numba.njit(**FLAGS)
@@ -106,18 +107,20 @@ def differentiate(pairs, begin, strip, graphs, tables, control, lanes, work, gra
 
     Those of the starting probabilities come with the value, see `pairs.add_starts`.
     """
-    _, nodes, rows, columns = graphs
+    _, nodes, rows, columns, _ = graphs
     node_table, edge_table = tables
     n_node, n_edge = node_table.slopes.shape[1], edge_table.slopes.shape[1]
-    g = pairs[begin, 0]
-    if n_edge > 0:
+    g, has_windows = pairs[begin, 0], work.windowed.n_values > 0
+    if n_edge > 0 and not has_windows:
         sum_by_label(g, strip, rows, lanes, work)
     for s in range(len(gradient)):
         k, out = begin + s, gradient[s]
         out[:] = 0
         node_slopes(strip, lanes, s, nodes, node_table, k, control.min_steps, work, out[:n_node])
-        if n_edge > 0:
-            part = out[n_node : n_node + n_edge]
+        part = out[n_node : n_node + n_edge]
+        if n_edge > 0 and has_windows:
+            window_slopes(strip, lanes, s, work, part)
+        elif n_edge > 0:
             edge_slopes(g, pairs[k, 1], strip, rows, columns, lanes, s, edge_table, k, work, part)
         if control.trainable_stop:
             out[-1] = stop_slope(strip, lanes, s, nodes, control.min_steps, work)

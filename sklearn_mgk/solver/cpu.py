@@ -15,12 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_mgk.solver.factored import represent_edges
-from sklearn_mgk.solver.layout import colour_order, columns_form, rows_form
+from sklearn_mgk.solver.layout import colour_order, columns_form, plain_order, rows_form
 from sklearn_mgk.solver.pairs import Control, Nodes, Results, Table, solve_pairs
 from sklearn_mgk.solver.problem import NodalTarget, Problem, Solution
 from sklearn_mgk.solver.schedule import estimate_cost, split_tasks
 from sklearn_mgk.solver.tables import represent
 from sklearn_mgk.solver.topology import topology
+from sklearn_mgk.solver.windows import MAX_VALUES, WINDOW_SHARE, WindowCode, no_code, no_windows
 
 
 class CPUBackend:
@@ -39,13 +40,17 @@ class _Solver:
         edges = topology(batch)
         self.problem, self.eval_gradient = problem, eval_gradient
         self.node = represent(problem.node, batch.node_ptr, eval_gradient, dtype)
-        self.edge = represent_edges(problem.edge, batch, edges, eval_gradient, dtype)
+        self.edge = represent_edges(problem, edges, eval_gradient)
         self.first_node = batch.node_ptr.astype(np.uint64)
         self.first_edge = batch.edge_ptr.astype(np.uint64)
-        order = colour_order(batch, edges)
+        has_windows = isinstance(self.edge, WindowCode)
+        order = plain_order(batch) if has_windows else colour_order(batch, edges)
+        windows = self.edge.windows(problem, edges, order) if has_windows else no_windows(dtype)
+        self.code = self.edge.code() if has_windows else no_code()
+        self.share = WINDOW_SHARE if has_windows else 1.0
         rows = rows_form(batch, edges, order, self.edge.codes, dtype)
         columns = columns_form(batch, edges, order, self.edge.codes, dtype)
-        self.graphs = (order, _nodes(problem, order.node, self.node.codes), rows, columns)
+        self.graphs = (order, _nodes(problem, order.node, self.node.codes), rows, columns, windows)
         self.sizes = batch.sizes
         self.n_entries = np.diff(columns.ptr.astype(np.int64))
         self.bipartite = order.n_red < batch.sizes
@@ -58,13 +63,14 @@ class _Solver:
             eval_gradient,
             problem.n_categories if eval_gradient else 0,
             problem.trainable_stop,
+            MAX_VALUES,
         )
 
     def __call__(self, pairs: NDArray, nodal: NodalTarget | None = None) -> Solution:
         """Solve a list of pairs, the costly ones first, and return the answers in its order."""
         swap = self._should_swap(pairs)
         oriented = np.where(swap[:, None], pairs[:, ::-1], pairs)
-        cost = estimate_cost(self.n_entries, self.sizes, oriented)
+        cost = estimate_cost(self.n_entries, self.sizes, oriented, self.share)
         order = self._strip_order(oriented)
         results = _empty_results(len(pairs), self.problem.n_theta if self.eval_gradient else 0)
         if nodal is not None:
@@ -101,7 +107,8 @@ class _Solver:
                     (self.edge, self.first_edge),
                 )
             )
-            solve_pairs(part, self.graphs, tables, self.control, _slice(results, begin, end))
+            answers = _slice(results, begin, end)
+            solve_pairs(part, self.graphs, tables, self.code, self.control, answers)
 
         n_threads = min(numba.config.NUMBA_NUM_THREADS, len(tasks))
         if n_threads <= 1:

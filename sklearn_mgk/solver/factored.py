@@ -16,9 +16,11 @@ from numpy.typing import NDArray
 from sklearn_mgk.base_kernels.factors import pivoted_cholesky
 from sklearn_mgk.graphs import GraphBatch
 from sklearn_mgk.graphs.columns import take
-from sklearn_mgk.solver.problem import LabelKernel
+from sklearn_mgk.solver import tables
+from sklearn_mgk.solver.problem import LabelKernel, Problem
 from sklearn_mgk.solver.tables import PairTables, Representation, pair_tables, represent
 from sklearn_mgk.solver.topology import Topology
+from sklearn_mgk.solver.windows import WindowCode, window_code
 
 FACTOR_GAIN = 0.7
 """Factors are used up to this many for each distinct label at a node.
@@ -26,6 +28,12 @@ FACTOR_GAIN = 0.7
 One factor costs about one pass over the entries of G' and a fraction of one over those of G, one
 label costs one pass over the entries of G'; see ``benchmarks/representations.py``.
 """
+
+FACTOR_GAIN_OVER_WINDOWS = 0.3
+"""The same where the edge kernel has windows, which are faster than tables."""
+
+WINDOW_LABELS = 3
+"""Windows are used from so many distinct labels at a node on; see the same benchmark."""
 
 TOLERANCE = {np.dtype("float64"): 1e-13, np.dtype("float32"): 1e-7}
 """Largest error of an edge kernel by factors, absolute (the kernel is at most 1)."""
@@ -48,20 +56,20 @@ class FactorTables:
 
 
 def represent_edges(
-    source: LabelKernel,
-    batch: GraphBatch,
-    topology: Topology,
-    eval_gradient: bool,
-    dtype: np.dtype,
-) -> Representation:
+    problem: Problem, topology: Topology, eval_gradient: bool
+) -> Representation | WindowCode:
     """Choose the representation of the edge kernel for the graphs of a batch."""
-    most = int(FACTOR_GAIN * labels_per_node(source, batch, topology))
+    source, batch, dtype = problem.edge, problem.batch, problem.dtype
+    per_node = labels_per_node(source, batch, topology)
+    many = source.n_labels > tables.MAX_TABLE_LABELS and per_node >= WINDOW_LABELS
+    windows = window_code(problem, topology, eval_gradient) if many else None
+    most = int((FACTOR_GAIN if windows is None else FACTOR_GAIN_OVER_WINDOWS) * per_node)
     factors = find_factors(source, TOLERANCE[dtype], most) if most >= 1 else None
     if factors is None:
-        return represent(source, batch.edge_ptr, eval_gradient, dtype)
-    tables = pair_tables(source, batch.edge_ptr, eval_gradient, dtype)
+        return windows or represent(source, batch.edge_ptr, eval_gradient, dtype)
+    derivatives = pair_tables(source, batch.edge_ptr, eval_gradient, dtype)
     rows = np.ascontiguousarray(factors[source.labels.codes], dtype)
-    return FactorTables(tables.codes, rows, tables)
+    return FactorTables(derivatives.codes, rows, derivatives)
 
 
 def labels_per_node(source: LabelKernel, batch: GraphBatch, topology: Topology) -> float:

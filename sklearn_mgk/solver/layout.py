@@ -113,6 +113,13 @@ def colour_order(batch: GraphBatch, topology: Topology) -> Order:
     )
 
 
+def plain_order(batch: GraphBatch) -> Order:
+    """Keep the nodes as they are, and eliminate none."""
+    node = np.arange(batch.n_nodes)
+    local = node - batch.node_ptr[batch.node_graph]
+    return Order(_index(batch.node_ptr), node, _index(local), local, _index(batch.sizes))
+
+
 def rows_form(
     batch: GraphBatch, topology: Topology, order: Order, codes: NDArray, dtype: np.dtype
 ) -> Rows:

@@ -20,6 +20,7 @@ from sklearn_mgk.solver.strips import (
     make_scratch,
     strip_end,
 )
+from sklearn_mgk.solver.windows import fill_windows, make_windowed, precondition_window_loops
 
 
 class Nodes(NamedTuple):
@@ -57,6 +58,7 @@ class Control(NamedTuple):
     eval_gradient: bool
     n_categories: int
     trainable_stop: bool
+    max_values: int  # values of windows kept for a pair
 
 
 class Results(NamedTuple):
@@ -220,10 +222,12 @@ def write_nodal(strip, lanes, s, order, nodes, k, work, results):
 @numba.njit(**FLAGS)
 def fill_system(pairs, begin, strip, graphs, tables, control, lanes, work, n):
     """Evaluate the base kernels for the segments of a strip: diagonal and weights."""
-    _, nodes, rows, columns = graphs
+    _, nodes, rows, columns, _ = graphs
     node_table, edge_table = tables
-    factored = len(work.factors) > 0
+    factored, has_windows = len(work.factors) > 0, work.windowed.n_values > 0
     g, has_loops = pairs[begin, 0], False
+    if has_windows:
+        fill_windows(g, pairs[begin : begin + n, 1], work.windowed, work.weights)
     if factored:
         fill_row_factors(g, strip, rows, edge_table, work.factors)
     for s in range(n):
@@ -232,17 +236,20 @@ def fill_system(pairs, begin, strip, graphs, tables, control, lanes, work, n):
         fill_diagonal(strip, lanes, s, nodes, node_table, k, control.tiny, work)
         if factored:
             fill_slot_factors(h, strip, lanes, s, columns, edge_table, work.weights)
-        else:
+        elif not has_windows:
             fill_weights(g, h, strip, lanes, s, rows, columns, edge_table, k, work.weights)
         has_loops |= rows.has_loop[h]
     if has_loops and rows.has_loop[g]:
-        precondition_loops(strip, rows, lanes, work)
+        if has_windows:
+            precondition_window_loops(strip, lanes, work)
+        else:
+            precondition_loops(strip, rows, lanes, work)
 
 
 @numba.njit(**FLAGS)
 def finish(begin, strip, graphs, tables, control, lanes, work, results, n):
     """Values of the segments of a strip from its solution."""
-    order, nodes, _, _ = graphs
+    order, nodes, _, _, _ = graphs
     n_kernels = tables[0].slopes.shape[1] + tables[1].slopes.shape[1]
     if control.min_steps == 1:
         drop_first_step(strip, lanes, nodes, control.epsilon, work)
@@ -259,7 +266,7 @@ def finish(begin, strip, graphs, tables, control, lanes, work, results, n):
 @numba.njit(**FLAGS)
 def run_strip(pairs, begin, end, graphs, tables, control, scratch, results):
     """Solve pairs begin to end, which share their row graph."""
-    order, nodes, rows, columns = graphs
+    order, nodes, rows, columns, _ = graphs
     lanes, work, every = scratch
     n = end - begin
     strip = load_strip(pairs, begin, end, order, columns, lanes)
@@ -285,11 +292,12 @@ def run_strip(pairs, begin, end, graphs, tables, control, scratch, results):
 
 
 @numba.njit(**ENTRY)
-def solve_pairs(pairs, graphs, tables, control, results):
+def solve_pairs(pairs, graphs, tables, code, control, results):
     """Solve pairs, sorted by row graph, in one thread and without the interpreter lock."""
-    order, _, rows, columns = graphs
-    rank = tables[1].factors.shape[1]
-    scratch = make_scratch(pairs, order, rows, columns, rank, tables[0].values)
+    order, _, rows, columns, windows = graphs
+    rank, n_theta = tables[1].factors.shape[1], tables[1].slopes.shape[1]
+    windowed = make_windowed(pairs, order, windows, code, n_theta, control.max_values)
+    scratch = make_scratch(pairs, order, rows, columns, rank, windowed, tables[0].values)
     begin = np.int64(0)  # a plain 0 would compile everything below for that number first
     while begin < len(pairs):
         end = strip_end(pairs, order, begin)

@@ -26,6 +26,7 @@ import numba
 import numpy as np
 
 from sklearn_mgk.solver.strips import FLAGS, N_PLANES, ONE, ZERO, add_segments, clear
+from sklearn_mgk.solver.windows import push_windows
 
 CONVERGED, STEP_LIMIT, BREAKDOWN, NOT_FINITE = range(4)
 
@@ -35,6 +36,8 @@ def push(lo, hi, strip, rows, lanes, work, p):
     """Add to ``work.y`` the part of W p that comes from rows lo to hi of p."""
     if len(work.factors) > 0:
         push_factors(lo, hi, strip, rows, lanes, work, p)
+    elif work.windowed.n_values > 0:
+        push_windows(strip, lanes, work, p)
     else:
         push_values(lo, hi, strip, rows, lanes, work, p)
 

@@ -10,7 +10,9 @@ TASK_COST = 4e6
 """Estimated multiply-adds of one task: a few milliseconds, so that handing it out costs nothing."""
 
 
-def estimate_cost(n_entries: NDArray, sizes: NDArray, pairs: NDArray) -> NDArray:
+def estimate_cost(
+    n_entries: NDArray, sizes: NDArray, pairs: NDArray, share: float = 1.0
+) -> NDArray:
     """Multiply-adds of a solve, up to a factor: entries of the product operator, plus its vectors.
 
     Parameters
@@ -19,6 +21,8 @@ def estimate_cost(n_entries: NDArray, sizes: NDArray, pairs: NDArray) -> NDArray
         Entries of the adjacency matrix and nodes of each graph.
     pairs : ndarray of shape (n_pairs, 2)
         Graph numbers.
+    share : float, default=1.0
+        Cost of an entry of the product operator.
 
     Returns
     -------
@@ -27,7 +31,7 @@ def estimate_cost(n_entries: NDArray, sizes: NDArray, pairs: NDArray) -> NDArray
     """
     first, second = pairs.T
     entries = n_entries[first].astype(float) * n_entries[second]
-    return 10 * (entries + 8.0 * sizes[first] * sizes[second])
+    return 10 * (share * entries + 8.0 * sizes[first] * sizes[second])
 
 
 def split_tasks(cost: NDArray) -> NDArray:

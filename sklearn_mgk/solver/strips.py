@@ -31,6 +31,9 @@ FLAGS = {**ENTRY, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 ZERO, ONE, N_PLANES = np.uint64(0), np.uint64(1), np.uint64(SLOTS)
 """Unsigned constants: an unsigned index plus a plain 1 would become a float in numba."""
 
+SPARE = 4
+"""Numbers behind the last row: vector code may read, and add zeros to, the rest of its vector."""
+
 WIDTH = 192
 """Lanes at which a strip is full: a row of float64 is 1.5 kB, and the rows in use stay in L1."""
 
@@ -73,6 +76,8 @@ class Work(NamedTuple):
     weights: np.ndarray  # (labels of G or rank, slots) edge kernel or factor, times weight
     image: np.ndarray  # product with one factor; empty without factors
     factors: np.ndarray  # (groups of G, rank) factors of the edge kernel; empty without factors
+    windowed: NamedTuple  # `windows.Windowed`, without edges unless the edge kernel has windows
+    active: np.ndarray  # (segments,) bool: that of `Ends`
 
 
 class Ends(NamedTuple):
@@ -99,9 +104,10 @@ def strip_end(pairs, order, begin):
 
 
 @numba.njit(**FLAGS)
-def make_scratch(pairs, order, rows, columns, rank, sample):
+def make_scratch(pairs, order, rows, columns, rank, windowed, sample):
     """Allocate scratch that is large enough for each strip of a list of pairs."""
-    size = lanes = slots = segments = weights = groups = np.int64(1)
+    size = lanes = slots = segments = groups = np.int64(1)
+    weights = windowed.n_values
     begin = np.int64(0)
     while begin < len(pairs):
         end = strip_end(pairs, order, begin)
@@ -114,21 +120,20 @@ def make_scratch(pairs, order, rows, columns, rank, sample):
         size = max(size, np.int64(order.ptr[g + 1] - order.ptr[g]) * width)
         labels = np.int64(rows.label_ptr[g + 1] - rows.label_ptr[g])
         lanes, slots, segments = max(lanes, width), max(slots, n_slots), max(segments, end - begin)
-        weights = max(weights, labels * n_slots, rank * n_slots)
+        if windowed.n_values == 0:
+            weights = max(weights, labels * n_slots, rank * n_slots)
         last, first = rows.group_ptr[order.ptr[g + 1]], rows.group_ptr[order.ptr[g]]
         groups = max(groups, np.int64(last - first))
         begin = end
-    return (
-        _make_lanes(lanes, slots, segments),
-        _make_work(size, lanes, weights, rank, groups, sample.dtype),
-        Ends(
-            np.empty(segments),
-            np.empty(segments),
-            np.empty(segments, np.uint8),
-            np.empty(segments, np.int32),
-            np.empty(segments, np.bool_),
-        ),
+    ends = Ends(
+        np.empty(segments),
+        np.empty(segments),
+        np.empty(segments, np.uint8),
+        np.empty(segments, np.int32),
+        np.empty(segments, np.bool_),
     )
+    work = _make_work(size, lanes, weights, rank, groups, windowed, ends.active, sample.dtype)
+    return _make_lanes(lanes, slots, segments), work, ends
 
 
 @numba.njit(**FLAGS)
@@ -143,7 +148,8 @@ def _make_lanes(lanes, slots, segments):
 
 
 @numba.njit(**FLAGS)
-def _make_work(size, lanes, weights, rank, groups, dtype):
+def _make_work(size, lanes, weights, rank, groups, windowed, active, dtype):
+    size += SPARE
     return Work(
         np.empty(size, dtype),
         np.empty(size, dtype),
@@ -159,6 +165,8 @@ def _make_work(size, lanes, weights, rank, groups, dtype):
         np.empty(weights, dtype),
         np.empty(size if rank > 0 else 0, dtype),
         np.empty((groups if rank > 0 else 0, rank), dtype),
+        windowed,
+        active,
     )
 
 

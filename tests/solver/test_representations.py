@@ -9,10 +9,11 @@ from oracles import as_batch
 from sklearn_mgk import MarginalizedGraphKernel
 from sklearn_mgk.base_kernels import FormulaKernel, FunctionKernel
 from sklearn_mgk.plan import make_problem
-from sklearn_mgk.solver import factored, tables
+from sklearn_mgk.solver import cpu, factored, tables, windows
 from sklearn_mgk.solver.cpu import CPUBackend
 from sklearn_mgk.solver.factored import FactorTables
 from sklearn_mgk.solver.tables import PairTables, SharedTable
+from sklearn_mgk.solver.windows import WINDOW_ERROR, WindowCode
 
 SMOOTH = {"edge": "smooth", "node": "product"}
 NOT_FACTORED = {"tables": 1000, "pair tables": 1}
@@ -24,15 +25,21 @@ def representations(kernel, batch, eval_gradient=True):
     return type(solver.node), type(solver.edge)
 
 
-@pytest.fixture(params=["tables", "pair tables", "numpy pair tables", "factors"])
+@pytest.fixture(
+    params=["tables", "pair tables", "numpy pair tables", "factors", "windows", "windows anew"]
+)
 def representation(request, monkeypatch):
     """Force one representation; gives the types expected and the node kernel to use."""
     name = request.param
     monkeypatch.setattr(tables, "MAX_TABLE_LABELS", 1000 if name == "tables" else 1)
-    monkeypatch.setattr(factored, "FACTOR_GAIN", 2.0 if name == "factors" else 0.0)
+    for gain in ("FACTOR_GAIN", "FACTOR_GAIN_OVER_WINDOWS"):
+        monkeypatch.setattr(factored, gain, 2.0 if name == "factors" else 0.0)
+    monkeypatch.setattr(factored, "WINDOW_LABELS", 0 if "windows" in name else 1e9)
+    monkeypatch.setattr(cpu, "MAX_VALUES", 0 if name == "windows anew" else windows.MAX_VALUES)
     node = "function" if name == "numpy pair tables" else "product"
     first = SharedTable if name == "tables" else PairTables
-    return node, (first, FactorTables if name == "factors" else first)
+    edge = {"factors": FactorTables, "windows": WindowCode, "windows anew": WindowCode}
+    return node, (first, edge.get(name, first))
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
@@ -61,7 +68,7 @@ def test_few_labels_take_one_table():
 
 
 def test_many_labels_on_sparse_graphs_take_pair_tables():
-    batch = as_batch([random_graph(60, 0.05, k) for k in range(10)])
+    batch = as_batch([random_graph(60, 0.03, k) for k in range(20)])
     assert representations(make_kernel("delta", "smooth"), batch) == (SharedTable, PairTables)
 
 
@@ -95,3 +102,27 @@ def test_value_out_of_range_between_rare_labels_is_refused(node_kernel, monkeypa
     kernel = MarginalizedGraphKernel(node_kernel, cache_size=0)
     with pytest.raises(ValueError, match=r"node_kernel is 1\.5 between .*0\.5.*1\.5"):
         kernel(as_batch(graphs))
+
+
+def test_many_labels_on_dense_graphs_take_windows():
+    batch = as_batch([random_graph(60, 0.9, k) for k in range(2)])
+    types = representations(make_kernel("delta", "narrow"), batch)
+    assert types == (SharedTable, WindowCode)
+
+
+@pytest.mark.parametrize("most_values", [0, windows.MAX_VALUES])
+@pytest.mark.parametrize("graphs", ["big", "loops and parallel edges", "dense"])
+def test_windows_leave_out_no_more_than_their_bound_allows(graphs, most_values, monkeypatch):
+    allowed = 1e-3
+    monkeypatch.setattr(tables, "MAX_TABLE_LABELS", 1)
+    monkeypatch.setattr(factored, "FACTOR_GAIN_OVER_WINDOWS", 0.0)
+    monkeypatch.setattr(factored, "WINDOW_LABELS", 0)
+    monkeypatch.setattr(cpu, "MAX_VALUES", most_values)
+    monkeypatch.setitem(WINDOW_ERROR, np.dtype("float64"), allowed)
+    batch = as_batch(DENSE if graphs == "big" else GRAPH_SETS[graphs])
+    kernel = make_kernel("delta", "narrow")
+    assert representations(kernel, batch)[1] is WindowCode
+    values = make_kernel("delta", "narrow", "reference").nodal(batch)
+    lost = values - kernel.nodal(batch)
+    assert lost.min() > -1e-9 * values.max()
+    assert 1e-8 * values.max() < lost.max() <= allowed * values.max()

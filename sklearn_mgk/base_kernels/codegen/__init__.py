@@ -3,14 +3,23 @@
 
 from sklearn_mgk.base_kernels.codegen.cuda import cuda_source
 from sklearn_mgk.base_kernels.codegen.features import feature_dims, features
-from sklearn_mgk.base_kernels.codegen.numba import numba_module, numba_source
+from sklearn_mgk.base_kernels.codegen.numba import (
+    FILL_ROW,
+    FILL_ROW_GRADIENT,
+    numba_module,
+    numba_source,
+    row_functions,
+)
 
 __all__ = [
+    "FILL_ROW",
+    "FILL_ROW_GRADIENT",
     "cuda_source",
     "feature_dims",
     "features",
     "numba_module",
     "numba_source",
+    "row_functions",
     "source",
 ]
 

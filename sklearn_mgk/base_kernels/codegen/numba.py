@@ -6,10 +6,12 @@ import importlib.util
 import os
 import sys
 import tempfile
-from collections.abc import Mapping
-from functools import cache, lru_cache
+from collections.abc import Callable, Mapping
+from functools import cache, lru_cache, partial
 from pathlib import Path
 from types import ModuleType
+
+from numba import cfunc, types
 
 from sklearn_mgk.base_kernels.codegen.statements import KernelCode, commented, kernel_code
 
@@ -30,7 +32,7 @@ def value(x, y, theta):
 
 
 @njit(cache={cache}, nogil=True, error_model="numpy", fastmath={{"contract"}})
-def gradient(x, y, theta, out):
+def gradient(x, y, theta):
     {gradient}
 
 
@@ -45,7 +47,7 @@ def fill_row(features, i, lo, hi, theta, out):
 def fill_row_gradient(features, i, lo, hi, theta, out):
     x, theta = {x}, {theta}
     for j in range(lo, hi):
-        gradient(x, {y}, theta, out[j - lo])
+        {targets}_ = gradient(x, {y}, theta)
 
 
 @njit(cache={cache}, nogil=True, error_model="numpy")
@@ -62,7 +64,7 @@ def fill_pairs_gradient(features, ptr, pair_i, pair_j, theta, out, out_ptr):
     for k in range(len(pair_i)):
         position, lo, hi = out_ptr[k], ptr[pair_j[k]], ptr[pair_j[k] + 1]
         for i in range(ptr[pair_i[k]], ptr[pair_i[k] + 1]):
-            fill_row_gradient(features, i, lo, hi, theta, out[position:])
+            fill_row_gradient(features, i, lo, hi, theta, out[position:].T)
             position += hi - lo
 '''
 
@@ -74,11 +76,11 @@ def numba_source(kernel, dims: Mapping[str, int]) -> str:
 
     - ``value(x, y, theta)``: the kernel between two labels, each an array or a tuple of its F
       features.
-    - ``gradient(x, y, theta, out)``: writes the derivatives by the logarithm of each free
-      hyperparameter to out, of shape (n_free,), and returns the value.
+    - ``gradient(x, y, theta)``: a tuple of the derivatives by the logarithm of each free
+      hyperparameter, and the value.
     - ``fill_row(features, i, lo, hi, theta, out)``: label i, a column of features (F, L), against
       the labels lo to hi, written to out, of shape (hi - lo,) or longer.
-    - ``fill_row_gradient``: the same for the derivatives; out has shape (hi - lo, n_free).
+    - ``fill_row_gradient``: the same for the derivatives; out has shape (n_free, hi - lo).
     - ``fill_pairs(features, ptr, pair_i, pair_j, theta, out, out_ptr)``: for each pair k, the
       labels ``ptr[i]:ptr[i + 1]`` against the labels ``ptr[j]:ptr[j + 1]``, written row by row to
       ``out[out_ptr[k]:]``; ptr, pair_i, pair_j and out_ptr are integers.
@@ -116,6 +118,36 @@ def numba_module(kernel, dims: Mapping[str, int]) -> ModuleType:
         return _load_in_memory(_text(code, *counts, cached=False))
 
 
+_LABELS = (types.float64[:, ::1], types.uint64, types.uint64, types.uint64, types.float64[::1])
+FILL_ROW = types.void(*_LABELS, types.float64[::1])
+FILL_ROW_GRADIENT = types.void(*_LABELS, types.float64[:, ::1])
+
+
+def row_functions(kernel, dims: Mapping[str, int]) -> tuple[Callable, Callable]:
+    """Return what compiles ``fill_row`` and ``fill_row_gradient`` to functions of one type.
+
+    Compiled code can take them as arguments without being compiled anew for each kernel.
+
+    Parameters
+    ----------
+    kernel : BaseKernel
+        A kernel that is a formula.
+    dims : dict of str to int
+        Length of each attribute that is a vector, see `feature_dims`.
+    """
+    module = numba_module(kernel, dims)
+    cached = hasattr(module, "__file__")
+    return (
+        partial(_first_class, module.fill_row, FILL_ROW, cached),
+        partial(_first_class, module.fill_row_gradient, FILL_ROW_GRADIENT, cached),
+    )
+
+
+@cache
+def _first_class(function, signature, cached: bool):
+    return cfunc(signature, cache=cached)(function.py_func)
+
+
 def _counts(kernel, dims: Mapping[str, int]) -> tuple[int, int]:
     """Count the features of a label, and the hyperparameters."""
     n_features = sum(max(dims.get(name, 0), 1) for name in kernel.attributes)
@@ -140,7 +172,7 @@ def _text(code: KernelCode, n_features: int, n_theta: int, cached: bool) -> str:
 
     (result,) = code.value[1]
     value, *partials = code.gradient[1]
-    stores = [f"out[{k}] = {print_expression(partial)}" for k, partial in enumerate(partials)]
+    results = ", ".join(map(print_expression, [*partials, value]))
     return _MODULE.format(
         legend=commented(code.legend, "#"),
         cache=cached,
@@ -148,7 +180,8 @@ def _text(code: KernelCode, n_features: int, n_theta: int, cached: bool) -> str:
         y=_tuple("features[{}, j]", n_features),
         theta=_tuple("theta[{}]", n_theta),
         value=body(code.value[0], [f"return {print_expression(result)}"]),
-        gradient=body(code.gradient[0], [*stores, f"return {print_expression(value)}"]),
+        gradient=body(code.gradient[0], [f"return {results},"]),
+        targets="".join(f"out[{k}, j - lo], " for k in range(len(partials))),
     )
 
 
