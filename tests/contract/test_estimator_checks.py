@@ -17,6 +17,8 @@ from sklearn_mgk import (
     GraphBatch,
     MarginalizedGraphKernel,
     NetworkXToGraphs,
+    OctileFeaturizer,
+    Reorder,
     SmilesToGraphs,
     from_smiles,
 )
@@ -36,30 +38,31 @@ class OnTables:
         return tags
 
 
+def paths(X):
+    """Make a path of each row: its numbers are an attribute of the nodes."""
+    n, length = X.shape
+    steps = np.tile(np.arange(length - 1), n)
+    return GraphBatch(
+        node_ptr=np.arange(n + 1) * length,
+        edge_ptr=np.arange(n + 1) * (length - 1),
+        edge_index=[steps, steps + 1],
+        nodes={"value": X.ravel()},
+    )
+
+
 class KernelOnTables(OnTables, MarginalizedGraphKernel):
-    """The kernel; a row of numbers is a path of nodes that have them as attribute."""
+    """The kernel of paths."""
 
     def fit(self, X, y=None):
-        return super().fit(self._paths(X, reset=True))
+        return super().fit(paths(self._table(X, reset=True)))
 
     def transform(self, X):
         check_is_fitted(self)
-        return self(self._paths(X, reset=False), self.graphs_)
-
-    def _paths(self, X, reset):
-        X = self._table(X, reset)
-        n, length = X.shape
-        steps = np.tile(np.arange(length - 1), n)
-        return GraphBatch(
-            node_ptr=np.arange(n + 1) * length,
-            edge_ptr=np.arange(n + 1) * (length - 1),
-            edge_index=[steps, steps + 1],
-            nodes={"value": X.ravel()},
-        )
+        return self(paths(self._table(X, reset=False)), self.graphs_)
 
 
-class SourceOnTables(OnTables, SmilesToGraphs):
-    """The transformer of SMILES; a row is a chain of 1 to 9 carbon atoms, and its length returned.
+class StatelessOnTables(OnTables):
+    """Mixin for transformers that learn nothing.
 
     `fit` has to remember the number of columns, therefore it is required.
     """
@@ -68,10 +71,9 @@ class SourceOnTables(OnTables, SmilesToGraphs):
         self._table(X, reset=True)
         return super().fit(X, y)
 
-    def transform(self, X):
+    def _fitted_table(self, X):
         check_is_fitted(self, "n_features_in_")
-        lengths = np.abs(self._table(X, reset=False)).sum(1).astype(int) % 9 + 1
-        return super().transform(["C" * n for n in lengths]).sizes[:, None].astype(float)
+        return self._table(X, reset=False)
 
     def __sklearn_is_fitted__(self):
         return hasattr(self, "n_features_in_")
@@ -82,14 +84,53 @@ class SourceOnTables(OnTables, SmilesToGraphs):
         return tags
 
 
+class SourceOnTables(StatelessOnTables, SmilesToGraphs):
+    """The transformer of SMILES; a row is a chain of 1 to 9 carbon atoms, and its length returned.
+
+    The length follows from the sum of the row.
+    """
+
+    def transform(self, X):
+        lengths = np.abs(self._fitted_table(X)).sum(1).astype(int) % 9 + 1
+        return super().transform(["C" * n for n in lengths]).sizes[:, None].astype(float)
+
+
+class ReorderOnTables(StatelessOnTables, Reorder):
+    """The transformer of node orders; of each path, the attribute in the new order is returned."""
+
+    def transform(self, X):
+        X = self._fitted_table(X)
+        return super().transform(paths(X)).nodes["value"].reshape(X.shape)
+
+
+class OctilesOnTables(StatelessOnTables, OctileFeaturizer):
+    """The transformer to octiles; a row is a path with its numbers as weights, degrees returned."""
+
+    def transform(self, X):
+        X = self._fitted_table(X)
+        batch = paths(np.hstack([X, np.zeros((len(X), 1))]))
+        ends = batch.edge_index[0] + batch.node_ptr[batch.edge_graph]
+        weights = np.abs(batch.nodes["value"][ends])
+        arrays = {"node_ptr": batch.node_ptr, "edge_ptr": batch.edge_ptr}
+        weighted = GraphBatch(**arrays, edge_index=batch.edge_index, edge_weight=weights)
+        return super().transform(weighted).degree.reshape(len(X), -1)
+
+
 KERNEL = KernelOnTables(SquaredExponential("value"), normalization="cosine")
-ESTIMATORS = {"kernel": KERNEL, "source": SourceOnTables()}
+ESTIMATORS = {
+    "kernel": KERNEL,
+    "source": SourceOnTables(),
+    "reorder": ReorderOnTables(n_sweeps=2),
+    "octiles": OctilesOnTables(),
+}
 EXPECTED_TO_FAIL = {
     "kernel": {
         "check_transformer_n_iter": "max_iter limits each of many solves, and none runs in fit: "
         "there is no n_iter_ to report",
     },
     "source": {},
+    "reorder": {},
+    "octiles": {},
 }
 # Checks of what is ours in the subclasses: parameters, copies, state, and what values depend on.
 OURS = {
@@ -146,7 +187,15 @@ def test_checks_of_output_containers(check):
 
 
 @pytest.mark.parametrize(
-    "estimator", [MarginalizedGraphKernel(), SmilesToGraphs(), NetworkXToGraphs()], ids=repr
+    "estimator",
+    [
+        MarginalizedGraphKernel(),
+        SmilesToGraphs(),
+        NetworkXToGraphs(),
+        Reorder(),
+        OctileFeaturizer(),
+    ],
+    ids=repr,
 )
 @pytest.mark.filterwarnings("ignore:.*does not inherit from `sklearn.base.BaseEstimator`")
 def test_the_real_estimators_pass_what_is_left_for_them(estimator):
@@ -157,7 +206,7 @@ def test_the_real_estimators_pass_what_is_left_for_them(estimator):
     }
 
 
-def test_the_subclass_computes_what_the_kernel_does():
+def test_the_subclasses_compute_what_the_estimators_do():
     X = np.random.default_rng(0).random((5, 4))
     kernel = clone(KERNEL)
     K = kernel.fit_transform(X)
@@ -166,3 +215,6 @@ def test_the_subclass_computes_what_the_kernel_does():
     np.testing.assert_array_equal(K, real(kernel.graphs_))
     source = SourceOnTables().fit(X)
     assert source.transform([[1.0, 1.0, 0.0, 0.0]]).item() == from_smiles(["CCC"]).n_nodes
+    weighted = OctilesOnTables().fit(X).transform([[1.0, 2.0, 3.0, 4.0]])
+    assert weighted.tolist() == [[1.0, 3.0, 5.0, 7.0, 4.0, 0.0, 0.0, 0.0]]
+    np.testing.assert_array_equal(np.sort(ReorderOnTables().fit_transform(X)), np.sort(X))
