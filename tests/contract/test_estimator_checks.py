@@ -20,6 +20,7 @@ from sklearn_mgk import (
     OctileFeaturizer,
     Reorder,
     SmilesToGraphs,
+    StructuresToGraphs,
     from_smiles,
 )
 from sklearn_mgk.base_kernels import SquaredExponential
@@ -191,6 +192,7 @@ def test_checks_of_output_containers(check):
     [
         MarginalizedGraphKernel(),
         SmilesToGraphs(),
+        StructuresToGraphs(),
         NetworkXToGraphs(),
         Reorder(),
         OctileFeaturizer(),

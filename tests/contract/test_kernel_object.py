@@ -20,6 +20,7 @@ from sklearn_mgk import (
     NetworkXToGraphs,
     SmilesToGraphs,
     StartingProbability,
+    StructuresToGraphs,
     base_kernels,
     clear_cache,
     from_smiles,
@@ -478,7 +479,8 @@ def test_tags_of_the_kernel():
 
 
 @pytest.mark.parametrize(
-    ("source", "string"), [(SmilesToGraphs(), True), (NetworkXToGraphs(), False)]
+    ("source", "string"),
+    [(SmilesToGraphs(), True), (StructuresToGraphs(), True), (NetworkXToGraphs(), False)],
 )
 def test_tags_of_the_sources(source, string):
     tags = get_tags(source)

@@ -133,12 +133,20 @@ def _read(source: gemmi.Structure, selection: Selection) -> list[Structure]:
     source.merge_chain_parts()
     if not selection.waters:
         source.remove_waters()
-    columns = _columns(_gemmi().FlatStructure(source))
+    columns = _columns(_flat(source))
     models = np.unique(columns["model"])
     found = [_model(columns, columns["model"] == model, source, selection) for model in models]
     if not found:
         raise ValueError("there are only water molecules: waters=True keeps them")
     return found
+
+
+def _flat(source: gemmi.Structure) -> gemmi.FlatStructure:
+    """Return the atoms in arrays, which gemmi has for names of up to 7 characters."""
+    try:
+        return _gemmi().FlatStructure(source)
+    except RuntimeError as error:
+        raise ValueError(f"a name in it is too long ({error}): shorten it") from None
 
 
 def _columns(flat: gemmi.FlatStructure) -> dict[str, NDArray]:

@@ -7,6 +7,8 @@ import warnings
 from collections.abc import Sequence
 from typing import Any, Literal
 
+from sklearn.utils import Tags
+
 from sklearn_mgk.graphs.arrays import from_arrays
 from sklearn_mgk.graphs.batch import GraphBatch
 from sklearn_mgk.graphs.inputs import as_rows
@@ -149,6 +151,12 @@ edges=['length'])
     def _rule(self) -> AdjacencyRule:
         """The adjacency rule, given or the default."""
         return DEFAULT_RULES[self._mode]() if self.adjacency is None else self.adjacency
+
+    def __sklearn_tags__(self) -> Tags:
+        """Say that rows may be strings: paths."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        return tags
 
     def _check_parameters(self) -> None:
         for name, known in (("level", ("atom", "residue")), ("contact", ("c_alpha", "nearest"))):

@@ -189,6 +189,13 @@ def test_runs():
     assert runs(columns, ["a", "b"]).tolist() == [0, 1, 2, 2, 3]
 
 
+def test_names_that_gemmi_cannot_hold():
+    structure = gemmi.read_pdb_string(GLYCINE)
+    structure[0][0].name = "a very long name"
+    with pytest.raises(ValueError, match=r"row 0: a name in it is too long .* shorten it"):
+        from_structures([structure])
+
+
 def test_gemmi_structures_are_left_as_they_are():
     structure = gemmi.read_pdb_string(GLYCINE + pdb_atom("O", "HOH", 101, (0, 4, 0), "O"))
     assert from_structures([structure]).n_nodes == 4
