@@ -35,7 +35,8 @@ class Reorder(GraphTransformer):
         - ``"partition"``: parts of 8 nodes, by the number of non-empty tiles. The fewest tiles.
           Needs pymetis (``pip install 'sklearn-mgk[reordering]'``).
         - ``"rcm"``: reverse Cuthill-McKee; narrow bands, a few milliseconds for thousands of
-          graphs.
+          graphs. Where it may start at several nodes of equal degree, it may choose another one in
+          another batch.
         - ``"morton"``, ``"hilbert"``: along a space-filling curve through the coordinates, the node
           attribute ``"position"`` with 2 or 3 columns.
         - ``"natural"``: the order as given.
@@ -43,8 +44,8 @@ class Reorder(GraphTransformer):
     random_state : int >= 0 or None, default=0
         Seed of ``"partition"``; None gives another order at each call.
     n_sweeps : int >= 0, default=300
-        Swaps that ``"partition"`` tries, for each node. Time grows in proportion; 100 gives about 5
-        % more tiles than 500.
+        Swaps that ``"partition"`` tries, for each node. Time grows in proportion; 100 leaves about
+        5 % more tiles than 300, 1000 about 3 % fewer.
 
     See Also
     --------
@@ -148,7 +149,7 @@ def node_order(
     """
     _check(method, random_state, n_sweeps)
     batch = as_batch(X)
-    rows = _FIND[_available(method)](batch, _seed(random_state), n_sweeps)
+    rows = _FIND[_available(method)](batch, _seed(random_state), int(n_sweeps))
     return rows - np.repeat(batch.node_ptr[:-1], batch.sizes)
 
 
@@ -299,7 +300,7 @@ def _warn_once() -> None:
 
 
 def _seed(random_state: int | None) -> int:
-    return int(np.random.default_rng().integers(2**31)) if random_state is None else random_state
+    return int(np.random.default_rng().integers(2**31) if random_state is None else random_state)
 
 
 def _check(method: str, random_state: int | None, n_sweeps: int) -> None:

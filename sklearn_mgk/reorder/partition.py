@@ -33,7 +33,7 @@ from sklearn_mgk.graphs import GraphBatch
 from sklearn_mgk.reorder.adjacency import SIDE, count_tiles
 from sklearn_mgk.reorder.refine import SCORE, Pattern, refine
 
-_METIS_FROM = 64  # nodes; below, refinement finds the same from any start
+_METIS_FROM = 64  # nodes; below, refinement ends no better from this start
 _REFINE_TO = 65_536  # nodes; above, the table of all pairs of parts would take more than 64 MB
 _TASK_COST = 1e6  # entries of matrices, times sweeps, of one task: about 50 ms
 
