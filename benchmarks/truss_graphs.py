@@ -113,7 +113,7 @@ def chain(n: int, rng: np.random.Generator) -> np.ndarray:
     total, step = np.zeros(3), rng.normal(size=3)
     for k in range(1, n):
         pull = total / k - places[k - 1]
-        step = 0.6 * step / np.linalg.norm(step) + 0.045 * pull + 0.5 * rng.normal(size=3)
+        step = 0.6 * step / np.linalg.norm(step) + 0.006 * pull + 0.5 * rng.normal(size=3)
         places[k] = places[k - 1] + 3.8 * step / np.linalg.norm(step)
         total += places[k]
     return places

@@ -11,7 +11,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from sklearn_mgk.truss.cores import core_numbers
-from sklearn_mgk.truss.edges import EdgeSet, make_rows
+from sklearn_mgk.truss.edges import EdgeSet, Rows, make_rows
 from sklearn_mgk.truss.support import row_support
 
 
@@ -63,16 +63,22 @@ def _core(edges: EdgeSet, cores: NDArray, k: int) -> NDArray:
 def prune_and_repeat(edges: EdgeSet, k: int, granularity: str, order: str = "degree") -> NDArray:
     """Mask of the k-truss: count the support, drop the edges with less than k - 2, again."""
     rows = make_rows(edges, order)
-    n_left, settled = edges.n_edges, False
+    prune_rows(rows, edges.n_edges, k, granularity)
+    left = np.zeros(edges.n_edges, bool)
+    left[rows.edge[rows.columns != 0]] = True
+    return left
+
+
+def prune_rows(rows: Rows, n_edges: int, k: int, granularity: str) -> int:
+    """Take the edges outside of the k-truss off the rows, and return how many are left."""
+    n_left, settled = n_edges, False
     while n_left and not settled:
         n_before = n_left
         support = row_support(rows, granularity)
         n_left = prune(rows.ptr, rows.columns, rows.edge, support, k - 2)
         # An edge in no triangle takes none from others: the first pass settles k = 3.
         settled = n_left == n_before or k == 3
-    left = np.zeros(edges.n_edges, bool)
-    left[rows.edge[rows.columns != 0]] = True
-    return left
+    return n_left
 
 
 @njit(cache=True, nogil=True)
@@ -114,17 +120,14 @@ def greatest_k(
 
     Notes
     -----
-    k is at most the greatest core number + 1. The search goes down from there in steps that double,
-    each within a core, and dense cores are small. The first truss that it finds holds the last one,
-    and is peeled.
+    The densest core of all is small; it is peeled, and the greatest trussness k in it is a first
+    bound. A (k + 1)-truss lies within the k-core. Mostly there is none, as one search tells; else
+    what was found is peeled.
     """
     if edges.n_edges == 0:
         return 0
     cores = core_numbers(edges)
-    k, step = int(cores.max()) + 1, 1
-    while True:
-        part = edges.subset(_core(edges, cores, k))
-        truss = find(part, k) if k > 2 else np.ones(part.n_edges, bool)
-        if truss.any():
-            return int(peel(part.subset(truss)).max())
-        k, step = max(2, k - step), 2 * step
+    k = int(peel(edges.subset(_core(edges, cores, int(cores.max()) + 1))).max())
+    part = edges.subset(_core(edges, cores, k + 1))
+    truss = find(part, k + 1)
+    return int(peel(part.subset(truss)).max()) if truss.any() else k

@@ -231,8 +231,7 @@ def max_truss(graphs: Any, *, backend: str = "cpu") -> NDArray | int:
 
     Notes
     -----
-    In a single graph the k is searched for, from the greatest core number + 1 down; several graphs
-    are peeled together.
+    In a single graph the k is searched for in its cores; several graphs are peeled together.
 
     Examples
     --------

@@ -180,13 +180,13 @@ def _peel_together(peel: Peel, edges: EdgeSet, graph: int) -> None:
     state = np.zeros(5, np.int64)
     state[_N_ALIVE] = n
     threads = n_threads(n)
-    place = np.full(len(peel.stop), -1, peel.node.dtype)
+    places = np.full((threads, len(peel.stop)), -1, peel.node.dtype)
     wide = _WIDE if threads > 1 else n + 1
-    while _advance(peel, bounds, state, wide, place):
+    while _advance(peel, bounds, state, wide, places[0]):
         begin, end = int(state[_HEAD]), int(state[_TAIL])
 
-        def work(_, counter, begin=begin, end=end):
-            _share(peel, state, begin, end, counter)
+        def work(thread, counter, begin=begin, end=end):
+            _share(peel, state, begin, end, counter, places[thread])
 
         run(work, threads)
         _leave(peel, state, begin, end)
@@ -301,10 +301,12 @@ def _mark(ptr, stop, node, edge, support, place, j):
     put = ptr[j]
     for q in range(ptr[j], stop[j]):
         if support[edge[q]] != _GONE:
-            node[put], edge[put] = node[q], edge[q]
             place[node[q]] = edge[q]
+            if put != q:
+                node[put], edge[put] = node[q], edge[q]
             put += 1
-    stop[j] = put
+    if stop[j] != put:
+        stop[j] = put
 
 
 @njit(cache=True, nogil=True)
@@ -327,31 +329,42 @@ def _pack(peel, bounds):
 
 
 @njit(cache=True, nogil=True)
-def _share(peel, state, begin, end, counter):
-    """Take away the edges of a frontier, together with other threads.
+def _share(peel, state, begin, end, counter, place):
+    """Take away the triangles of the edges of a frontier, together with other threads.
 
-    Lists of neighbors hold no edge that is gone, and stay as they are.
+    Done as in `_strike`, but no list holds an edge that is gone, so that lists stay as they are.
     """
     ptr, stop, node, edge = peel.ptr, peel.stop, peel.node, peel.edge
     support, queue, low, high = peel.support, peel.queue, peel.low, peel.high
+    marked = np.int64(-1)
     while True:
         first = begin + atomic_add(counter, 0, _CHUNK)
         if first >= end:
-            return
+            break
         for x in range(first, min(first + _CHUNK, end)):
             e = queue[x]
-            i, j = low[e], high[e]
+            i, j = np.int64(low[e]), np.int64(high[e])
+            search = j != marked and stop[j] - ptr[j] > _SEARCH * (stop[i] - ptr[i])
+            if j != marked and not search:
+                _unmark(ptr, stop, node, place, marked)
+                _mark(ptr, stop, node, edge, support, place, j)
+                marked = j
             q = ptr[j]
             for p in range(ptr[i], stop[i]):
-                q += np.searchsorted(node[q : stop[j]], node[p])
-                if q == stop[j]:
-                    break
-                if node[q] == node[p]:
-                    f, g = edge[p], edge[q]
+                k = node[p]
+                if search:
+                    q += np.searchsorted(node[q : stop[j]], k)
+                    found = q < stop[j] and node[q] == k
+                    g = edge[q] if found else edge.dtype.type(-1)
+                else:
+                    g = place[k]
+                if g >= 0:
+                    f = edge[p]
                     if support[g] != _FRONTIER or e < g:
                         _lower_shared(support, queue, state, f)
                     if support[f] != _FRONTIER or e < f:
                         _lower_shared(support, queue, state, g)
+    _unmark(ptr, stop, node, place, marked)
 
 
 @njit(cache=True, nogil=True)
