@@ -69,3 +69,15 @@ def _cuda() -> Backend:
 
 BACKENDS = {"cpu": CPUBackend, "cuda": _cuda}
 """Makers of backends, by name."""
+
+
+def check_backend(name: str) -> None:
+    """Raise a ValueError unless there is a backend of this name."""
+    if name not in BACKENDS:
+        raise ValueError(f"backend={name!r} must be one of {list(BACKENDS)}")
+
+
+def get_backend(name: str) -> Backend:
+    """Make a backend."""
+    check_backend(name)
+    return BACKENDS[name]()

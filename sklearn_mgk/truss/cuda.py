@@ -42,9 +42,13 @@ def kernel_names(dtype: Any) -> list[str]:
     return [f"truss::{name.format(_WORDS[np.dtype(dtype)])}" for name in _KERNELS]
 
 
-@cache
 def _kernels(dtype: np.dtype) -> dict[str, Any]:
-    """Compile the kernels for one index type; returns them by name up to the type."""
+    """Kernels for one index type on the current device, by name up to the type."""
+    return _compile(dtype, _cupy().cuda.runtime.getDevice())
+
+
+@cache
+def _compile(dtype: np.dtype, device: int) -> dict[str, Any]:
     names = kernel_names(dtype)
     module = _cupy().RawModule(
         code=source(), options=("--std=c++17",), name_expressions=names, backend="nvrtc"

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_mgk.truss.backends import BACKENDS, Backend
+from sklearn_mgk.truss.backends import get_backend
 from sklearn_mgk.truss.edges import ORDERS
 from sklearn_mgk.truss.sources import as_source
 from sklearn_mgk.truss.support import GRANULARITIES
@@ -93,7 +93,7 @@ def k_truss(
     if not isinstance(k, Integral) or k < 2:
         raise ValueError(f"k={k!r} must be an integer of at least 2: the 2-truss is the graph")
     variant = _variant(granularity, order)
-    source, chosen = as_source(graphs), _backend(backend)
+    source, chosen = as_source(graphs), get_backend(backend)
     return source.select(chosen.k_truss(source.edges, int(k), **variant))
 
 
@@ -148,7 +148,7 @@ def trussness(graphs: Any, *, backend: str = "cpu") -> Any:
     >>> trussness(from_arrays([{"n_nodes": 4, "edge_index": [[0, 0, 1, 2], [1, 2, 2, 3]]}]))
     array([3, 3, 3, 2])
     """
-    source, chosen = as_source(graphs), _backend(backend)
+    source, chosen = as_source(graphs), get_backend(backend)
     return source.answer(chosen.trussness(source.edges))
 
 
@@ -196,7 +196,7 @@ def edge_support(
     {('a', 'b'): 1, ('a', 'c'): 1, ('b', 'c'): 1, ('c', 'd'): 0}
     """
     variant = _variant(granularity, order)
-    source, chosen = as_source(graphs), _backend(backend)
+    source, chosen = as_source(graphs), get_backend(backend)
     return source.answer(chosen.support(source.edges, **variant))
 
 
@@ -240,7 +240,7 @@ def max_truss(graphs: Any, *, backend: str = "cpu") -> NDArray | int:
     >>> max_truss([nx.complete_graph(5), nx.path_graph(3), nx.icosahedral_graph()])
     array([5, 2, 4])
     """
-    source, chosen = as_source(graphs), _backend(backend)
+    source, chosen = as_source(graphs), get_backend(backend)
     edges = source.edges
     if len(edges.node_ptr) == 2:
         found = chosen.max_truss(edges)
@@ -264,9 +264,3 @@ def _variant(granularity: str, order: str) -> dict[str, str]:
         if value not in known[name]:
             raise ValueError(f"{name}={value!r} must be one of {list(known[name])}")
     return {"granularity": granularity, "order": order}
-
-
-def _backend(name: str) -> Backend:
-    if name not in BACKENDS:
-        raise ValueError(f"backend={name!r} must be one of {list(BACKENDS)}")
-    return BACKENDS[name]()

@@ -49,7 +49,7 @@ def row_support(rows: Rows, granularity: str = "coarse") -> NDArray:
     n_slots = len(rows.columns)
     threads = n_threads(n_slots)
     # Each thread counts for itself, and the counts are added, where memory allows. Atomic
-    # increments of one counter give the same integers and take several times as long.
+    # increments of one counter give the same integers and take up to twice as long.
     shared = threads > 1 and threads * n_slots > _MOST_PRIVATE
     counts = np.zeros((1 if shared else threads, n_slots), rows.columns.dtype)
     function = _coarse if granularity == "coarse" else _fine

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sklearn_mgk.graphs import GraphBatch, as_batch
 from sklearn_mgk.graphs.transformer import GraphTransformer
+from sklearn_mgk.truss.backends import check_backend
 from sklearn_mgk.truss.functions import trussness
 
 _LABELED = ("edge", "node", "both")
@@ -107,6 +108,7 @@ class TrussLabeler(GraphTransformer):
             raise ValueError(
                 f"attribute={self.attribute!r} of TrussLabeler must be a name, such as 'trussness'"
             )
+        check_backend(self.backend)
 
 
 class TrussFeatures(TransformerMixin, BaseEstimator):
@@ -241,3 +243,4 @@ class TrussFeatures(TransformerMixin, BaseEstimator):
             raise ValueError(
                 f"max_level={level!r} of TrussFeatures must be an integer of at least 2, or None"
             )
+        check_backend(self.backend)

@@ -130,6 +130,7 @@ def test_graphs_without_any_edge():
     [
         (TrussLabeler("nodes"), "on='nodes' of TrussLabeler must be one of"),
         (TrussLabeler(attribute=""), "attribute='' of TrussLabeler must be a name"),
+        (TrussLabeler(backend="tpu"), "backend='tpu' must be one of"),
         (TrussFeatures("graph"), "of='graph' of TrussFeatures must be one of"),
         (TrussFeatures(max_level=1), "max_level=1 of TrussFeatures must be an integer of at least"),
         (TrussFeatures(max_level=2.5), "max_level=2.5"),
