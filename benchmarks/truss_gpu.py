@@ -47,6 +47,7 @@ def main():
         rows = [(name, attempt(check, graphs[name])) for name in checked if name in graphs]
         timing.show(["graph", "all variants and both orders against the CPU"], rows)
     timed = [*data.SKEWED, "4elt", "wing", "pubmed", *(f"RMAT {n:.0e}" for n in options.rmat)]
+    timed = [name for name in timed if name in graphs]
     for order in ORDERS:
         for greatest in (False, True):
             show_times(order, greatest, timed, graphs, options.repeats)

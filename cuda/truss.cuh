@@ -124,10 +124,18 @@ __device__ void search_task(const Rows<Index>& rows, Index p, Index end) {
   if (lane() == 0 && found > 0) add(rows.support + p, found);
 }
 
+// Counters of a pass: edges left, then the lengths of the two lists of tasks. Counting clears the
+// first for pruning, and pruning the others for the next count, so that the host need not.
+constexpr int kLeft = 0;
+constexpr int kTasks = 1;
+
+__device__ inline bool is_first_thread() { return blockIdx.x == 0 && threadIdx.x == 0; }
+
 // A thread owns a row: all tasks of it, one after the other.
 template <typename Index>
 __global__ void support_coarse(const Index* ptr, const Index* stop, const Index* columns,
-                               Index* support, Index n_rows) {
+                               Index* support, Index n_rows, Index* counters) {
+  if (is_first_thread()) counters[kLeft] = 0;
   const Rows<Index> rows{ptr, stop, columns, support};
   const Index step = Index(gridDim.x) * blockDim.x;
   for (Index i = Index(blockIdx.x) * blockDim.x + threadIdx.x; i < n_rows; i += step) {
@@ -137,12 +145,13 @@ __global__ void support_coarse(const Index* ptr, const Index* stop, const Index*
 
 // A thread owns a non-zero, and leaves it to a warp or a block where the lists are long.
 //
-// row: the row of each place. tasks: two lists of n_slots places, for warps and for blocks; n_tasks
-// their lengths. Without lists (nullptr) threads do all tasks, as in the paper.
+// row: the row of each place. tasks: two lists of n_slots places, for warps and for blocks. Without
+// lists (nullptr) threads do all tasks, as in the paper.
 template <typename Index>
 __global__ void support_fine(const Index* ptr, const Index* stop, const Index* columns,
                              Index* support, const Index* row, Index n_slots, Index* tasks,
-                             Index* n_tasks) {
+                             Index* counters) {
+  if (is_first_thread()) counters[kLeft] = 0;
   const Rows<Index> rows{ptr, stop, columns, support};
   const Index step = Index(gridDim.x) * blockDim.x;
   for (Index p = Index(blockIdx.x) * blockDim.x + threadIdx.x; p < n_slots; p += step) {
@@ -155,7 +164,7 @@ __global__ void support_fine(const Index* ptr, const Index* stop, const Index* c
       if (shorter == 0) continue;
       if (rest + other > kLongForThread) {
         const int list = shorter > kLongForWarp ? 1 : 0;
-        tasks[list * n_slots + add(n_tasks + list, Index(1))] = p;
+        tasks[list * n_slots + add(counters + kTasks + list, Index(1))] = p;
         continue;
       }
     }
@@ -180,7 +189,8 @@ __global__ void support_listed(const Index* ptr, const Index* stop, const Index*
 // A warp owns a row: edges with enough support move left, zeros follow, supports start from 0 again.
 template <typename Index>
 __global__ void prune(const Index* ptr, Index* stop, Index* columns, Index* edge, Index* support,
-                      Index n_rows, Index needed, Index* n_left) {
+                      Index n_rows, Index needed, Index* counters) {
+  if (is_first_thread()) counters[kTasks] = counters[kTasks + 1] = 0;
   const Index step = Index(gridDim.x) * (blockDim.x / kWarp);
   const Index first = Index(blockIdx.x) * (blockDim.x / kWarp) + threadIdx.x / kWarp;
   Index left = 0;
@@ -211,7 +221,7 @@ __global__ void prune(const Index* ptr, Index* stop, Index* columns, Index* edge
     left += put - ptr[i];
     if (lane() == 0) stop[i] = put;
   }
-  if (lane() == 0 && left > 0) add(n_left, left);
+  if (lane() == 0 && left > 0) add(counters + kLeft, left);
 }
 
 // Graphs to be peeled: whole rows (neighbors below and above), edges numbered by their higher node.

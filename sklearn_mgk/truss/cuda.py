@@ -20,6 +20,9 @@ _THREADS = 256
 _GRID_THREADS = 1024  # of each block where all blocks peel one graph
 _MOST_BLOCKS = 2**20  # kernels go on in steps of the whole grid
 _LARGE = 20_000  # edges from which the whole device peels one graph
+# Threads that share a task of each list, and the length of a row beyond which there may be such
+# tasks: kLongForThread / 2 and kLongForWarp in truss.cuh.
+_LISTED = ((32, 32), (_THREADS, 2048))
 _WORDS = {np.dtype(np.int32): "int", np.dtype(np.int64): "long long"}
 _KERNELS = (
     "support_coarse<{0}>",
@@ -99,7 +102,9 @@ class DeviceRows:
         self.edge = cp.asarray(rows.edge)
         self.stop = self.ptr[1:] - self.dtype.type(1)
         self.support = cp.zeros_like(self.columns)
-        self.n_left = cp.zeros(1, self.dtype)
+        # Edges left, then the lengths of the two lists of tasks; each kernel clears for the next.
+        self.counters = cp.zeros(3, self.dtype)
+        self.longest = int(np.diff(rows.ptr).max(initial=1)) - 1
         self._lists: tuple | None = None
 
     @property
@@ -108,7 +113,7 @@ class DeviceRows:
         return len(self.stop)
 
     def count(self, granularity: str = "fine") -> None:
-        """Add the triangles on each edge to the support.
+        """Add the triangles on each edge to the support; to be followed by `prune`.
 
         Parameters
         ----------
@@ -117,29 +122,27 @@ class DeviceRows:
         """
         rows = (self.ptr, self.stop, self.columns, self.support)
         if granularity == "coarse":
-            self._launch("support_coarse", self.n_rows, *rows, self._number(self.n_rows))
+            n_rows = self._number(self.n_rows)
+            self._launch("support_coarse", self.n_rows, *rows, n_rows, self.counters)
             return
         n_slots = len(self.columns)
-        row, tasks, n_tasks = self._task_lists()
-        shared = granularity == "fine"
-        lists = (tasks, n_tasks) if shared else (np.uintp(0), np.uintp(0))
-        n_tasks.fill(0)
-        self._launch("support_fine", n_slots, *rows, row, self._number(n_slots), *lists)
-        if shared:
-            # How many tasks the lists have is known on the device only: enough blocks to fill it.
-            blocks = 16 * self.cp.cuda.Device().attributes["MultiProcessorCount"]
-            for size, which in ((32, 0), (_THREADS, 1)):
-                own = tasks[which * n_slots :], n_tasks[which:]
-                self.kernels[f"support_listed<{size}>"]((blocks,), (_THREADS,), (*rows, row, *own))
+        row, tasks = self._task_lists()
+        wanted = [size for size, least in _LISTED if granularity == "fine" and self.longest > least]
+        lists = tasks if wanted else np.uintp(0)
+        arguments = (row, self._number(n_slots), lists, self.counters)
+        self._launch("support_fine", n_slots, *rows, *arguments)
+        # How long the lists are is known on the device only: enough blocks to fill it.
+        blocks = 16 * self.cp.cuda.Device().attributes["MultiProcessorCount"]
+        for which, size in enumerate(wanted):
+            own = (row, tasks[which * n_slots :], self.counters[1 + which :])
+            self.kernels[f"support_listed<{size}>"]((blocks,), (_THREADS,), (*rows, *own))
 
     def prune(self, k: int) -> int:
         """Drop the edges with less than k - 2 triangles, and return how many are left."""
-        self.n_left.fill(0)
         arrays = (self.ptr, self.stop, self.columns, self.edge, self.support)
-        needed = self._number(k - 2)
-        n_threads = 32 * self.n_rows
-        self._launch("prune", n_threads, *arrays, self._number(self.n_rows), needed, self.n_left)
-        return int(self.n_left[0])
+        numbers = self._number(self.n_rows), self._number(k - 2)
+        self._launch("prune", 32 * self.n_rows, *arrays, *numbers, self.counters)
+        return int(self.counters[0])
 
     def left(self, n_edges: int) -> NDArray:
         """Mask of the edges that are left."""
@@ -148,15 +151,13 @@ class DeviceRows:
         return mask.get()
 
     def _task_lists(self) -> tuple:
-        """Row of each place, room for two lists of places, and their lengths; made once."""
+        """Row of each place, and room for two lists of places; made once."""
         if self._lists is None:
             cp, n_slots = self.cp, len(self.columns)
             # The first place of each row but the first one counts one up.
             row = cp.zeros(n_slots, self.dtype)
             row[self.ptr[1:-1]] = 1
-            row = cp.cumsum(row, dtype=self.dtype)
-            lists = cp.empty(2 * n_slots, self.dtype), cp.zeros(2, self.dtype)
-            self._lists = (row, *lists)
+            self._lists = cp.cumsum(row, dtype=self.dtype), cp.empty(2 * n_slots, self.dtype)
         return self._lists
 
     def _number(self, value: int) -> np.integer:

@@ -90,18 +90,19 @@ static void launch(Kernel kernel, bool together, unsigned n_blocks, unsigned n_t
 
 template <typename Index>
 static void support(int variant, const Index* ptr, const Index* stop, const Index* columns,
-                    Index* counts, const Index* row, Index n_rows, Index n_slots, Index* tasks) {
+                    Index* counts, const Index* row, Index n_rows, Index n_slots, Index* tasks,
+                    Index* counters) {
   Index* none = nullptr;
-  Index n_tasks[2] = {0, 0};
   if (variant == 0) {
-    launch(truss::support_coarse<Index>, false, 2, 64, ptr, stop, columns, counts, n_rows);
+    launch(truss::support_coarse<Index>, false, 2, 64, ptr, stop, columns, counts, n_rows,
+           counters);
     return;
   }
   launch(truss::support_fine<Index>, false, 2, 64, ptr, stop, columns, counts, row, n_slots,
-         variant == 1 ? none : tasks, variant == 1 ? none : n_tasks);
+         variant == 1 ? none : tasks, counters);
   if (variant == 1) return;
   const Index* own = tasks;
-  const Index* number = n_tasks;
+  const Index* number = counters + 1;
   launch(variant == 2 ? truss::support_listed<32, Index> : truss::support_listed<64, Index>, false,
          2, 64, ptr, stop, columns, counts, row, own, number);
 }
@@ -109,13 +110,13 @@ static void support(int variant, const Index* ptr, const Index* stop, const Inde
 #define EXPORT(Index, suffix)                                                                      \
   extern "C" void support_##suffix(int variant, const Index* ptr, const Index* stop,               \
                                    const Index* columns, Index* counts, const Index* row,          \
-                                   Index n_rows, Index n_slots, Index* tasks) {                    \
-    support<Index>(variant, ptr, stop, columns, counts, row, n_rows, n_slots, tasks);              \
+                                   Index n_rows, Index n_slots, Index* tasks, Index* counters) {   \
+    support<Index>(variant, ptr, stop, columns, counts, row, n_rows, n_slots, tasks, counters);    \
   }                                                                                                \
   extern "C" void prune_##suffix(const Index* ptr, Index* stop, Index* columns, Index* edge,       \
-                                 Index* counts, Index n_rows, Index needed, Index* n_left) {       \
+                                 Index* counts, Index n_rows, Index needed, Index* counters) {     \
     launch(truss::prune<Index>, false, 2, 64, ptr, stop, columns, edge, counts, n_rows, needed,    \
-           n_left);                                                                                \
+           counters);                                                                              \
   }                                                                                                \
   extern "C" void blocks_##suffix(const Index* ptr, const Index* node, const Index* edge,          \
                                   const Index* low, const Index* high, Index* counts,              \
