@@ -41,8 +41,8 @@ FILE = "molecules/qm7_3d/qm7_7101.xyz.gz"
 ENERGY = re.compile(r"E_pbe0_kcal_mol=(\S+)")
 ELEMENTS = ("H", "C", "N", "O", "S")
 
-ADJACENCY = Tent(order=2, zoom=0.75)
-"""Atoms are joined up to 3.8 angstrom between carbons; near ones count for much more."""
+ADJACENCY = Tent(order=3, zoom=0.75)
+"""Atoms are joined up to 3.8 angstrom between carbons; near atoms count for much more."""
 
 
 def main():
@@ -71,7 +71,7 @@ def measure(options) -> None:
     begin = time.perf_counter()
     kernel = learn_kernel(graphs[train[: options.learn]], left[train[: options.learn]], options)
     learned = time.perf_counter()
-    model = gaussian_process(amplitudes_of(kernel), options.train, 50).fit(graphs[train], left[train])
+    model = gaussian_process(kernel, options.train, options.steps).fit(graphs[train], left[train])
     fitted = time.perf_counter()
     mean, std = model.predict(graphs[test], return_std=True)
     times = np.diff([begin, learned, fitted, time.perf_counter()])
@@ -123,26 +123,20 @@ def molecule_kernel() -> MarginalizedGraphKernel:
         starting_probability=weights,
         stopping_probability=0.2,
         stopping_probability_bounds=(0.005, 0.95),
-        tol=1e-6,
         cache_size=1000,
     )
 
 
 def learn_kernel(graphs: GraphBatch, left: NDArray, options) -> Kernel:
-    """Optimise all hyperparameters on some molecules, then fix those of the graph kernel.
+    """Optimise all hyperparameters on some molecules; fix all but the amplitude and the noise.
 
-    The amplitude and the noise come first, by themselves: started far off the right scale, the
-    optimiser spends its steps on walks and lengths that make up for it.
+    The amplitude starts near what it will be. Started far off, the optimiser spends its steps on
+    walks and lengths that make up for it.
     """
-    scaled = gaussian_process(amplitudes_of(molecule_kernel()), len(left), 50).fit(graphs, left)
-    amplitude, noise = scaled.kernel_.k1.k1, scaled.kernel_.k2
-    model = gaussian_process(amplitude * molecule_kernel() + noise, len(left), options.steps)
-    return model.fit(graphs, left).kernel_.k1.k2
-
-
-def amplitudes_of(kernel: MarginalizedGraphKernel) -> Kernel:
-    """Return a kernel of which only the amplitude and the noise are learned."""
-    return ConstantKernel(1.0, (1e-6, 1e8)) * kernel.fixed() + WhiteKernel(1e-4, (1e-9, 1))
+    kernel = ConstantKernel(50.0, (0.1, 1e4)) * molecule_kernel() + WhiteKernel(1e-4, (1e-6, 1))
+    model = gaussian_process(kernel, len(left), options.steps).fit(graphs, left)
+    learned = clone(model.kernel_)
+    return learned.set_params(**dict.fromkeys(bounds_inside(learned), "fixed"))
 
 
 def gaussian_process(kernel: Kernel, n: int, steps: int) -> GaussianProcessRegressor:
