@@ -20,7 +20,7 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 
 # Parts of the package from the bottom up: each may import those of the layers below it only.
 LAYERS = [
-    {"cache", "graphs", "normalization", "parameters"},
+    {"atomic", "cache", "graphs", "normalization", "parameters", "threads"},
     {"base_kernels", "identity", "reorder", "starting"},
     {"octiles"},
     {"solver", "walk"},

@@ -20,10 +20,10 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from sklearn_mgk.truss.atomic import atomic_add
+from sklearn_mgk.atomic import atomic_add
+from sklearn_mgk.threads import n_threads, run
 from sklearn_mgk.truss.edges import EdgeSet, Rows, make_rows
 from sklearn_mgk.truss.support import row_support
-from sklearn_mgk.truss.threads import n_threads, run
 
 LARGE = 100_000
 """Edges from which all threads peel one graph; below, each thread has graphs of its own."""
@@ -226,18 +226,18 @@ def _leave(peel, state, begin, end):
 @njit(cache=True, nogil=True)
 def _next_level(peel, first, state):
     """Go to the least support left, and queue the edges that have it."""
-    kept = first
+    kept = tail = first
     least = np.int64(np.iinfo(np.int64).max)
     for x in range(first, first + state[_N_ALIVE]):
         e = peel.alive[x]
-        if peel.support[e] != _GONE:
-            peel.alive[kept] = e
-            kept += 1
-            least = min(least, np.int64(peel.support[e]))
-    tail = first
-    for x in range(first, kept):
-        e = peel.alive[x]
-        if peel.support[e] == least:
+        support = np.int64(peel.support[e])
+        if support == _GONE:
+            continue
+        peel.alive[kept] = e
+        kept += 1
+        if support < least:
+            least, tail = support, first
+        if support == least:
             peel.queue[tail] = e
             tail += 1
     state[_LEVEL], state[_N_ALIVE], state[_HEAD], state[_TAIL] = least, kept - first, first, tail

@@ -21,9 +21,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from sklearn_mgk.truss.atomic import atomic_add
+from sklearn_mgk.atomic import atomic_add
+from sklearn_mgk.threads import n_threads, run
 from sklearn_mgk.truss.edges import Rows
-from sklearn_mgk.truss.threads import n_threads, run
 
 GRANULARITIES = ("fine", "coarse")
 
