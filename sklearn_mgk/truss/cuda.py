@@ -62,6 +62,15 @@ def _compile(dtype: np.dtype, device: int) -> dict[str, Any]:
     }
 
 
+def _n_multiprocessors() -> int:
+    return _of_device(_cupy().cuda.runtime.getDevice())
+
+
+@cache
+def _of_device(device: int) -> int:
+    return _cupy().cuda.Device(device).attributes["MultiProcessorCount"]
+
+
 def _cupy() -> Any:
     try:
         import cupy
@@ -132,7 +141,7 @@ class DeviceRows:
         arguments = (row, self._number(n_slots), lists, self.counters)
         self._launch("support_fine", n_slots, *rows, *arguments)
         # How long the lists are is known on the device only: enough blocks to fill it.
-        blocks = 16 * self.cp.cuda.Device().attributes["MultiProcessorCount"]
+        blocks = 16 * _n_multiprocessors()
         for which, size in enumerate(wanted):
             own = (row, tasks[which * n_slots :], self.counters[1 + which :])
             self.kernels[f"support_listed<{size}>"]((blocks,), (_THREADS,), (*rows, *own))
@@ -265,7 +274,7 @@ class DevicePeel:
         """Put all threads on one graph: a block for each multiprocessor, so that all blocks run."""
         first, last = (self.dtype.type(p) for p in self.edges.edge_ptr[graph : graph + 2])
         counters, arrived = self.cp.zeros(2, self.dtype), self.cp.zeros(1, np.uint32)
-        blocks = self.cp.cuda.Device().attributes["MultiProcessorCount"]
+        blocks = _n_multiprocessors()
         arguments = (*self._arguments, first, last, counters, arrived)
         _kernels(self.dtype)["peel_grid"]((blocks,), (_GRID_THREADS,), arguments)
 
@@ -280,7 +289,7 @@ class DevicePeel:
             cp.zeros(2 * len(graphs), dtype),
             cp.zeros(1, dtype),
         )
-        blocks = min(len(graphs), 16 * cp.cuda.Device().attributes["MultiProcessorCount"])
+        blocks = min(len(graphs), 16 * _n_multiprocessors())
         _kernels(dtype)["peel_blocks"]((blocks,), (_THREADS,), arguments)
 
     @property

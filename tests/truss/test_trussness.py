@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from truss.graphs import KNOWN, SETS, edge_set
 
-from sklearn_mgk import from_networkx
-from sklearn_mgk.truss import edge_support, k_truss, max_truss, peeling, threads, trussness
+from sklearn_mgk import from_networkx, threads
+from sklearn_mgk.truss import edge_support, k_truss, max_truss, peeling, trussness
 from sklearn_mgk.truss import support as counting
 from sklearn_mgk.truss.cores import core_numbers
 from sklearn_mgk.truss.eager import greatest_k, k_truss_edges
