@@ -106,7 +106,7 @@ def read(data: Path) -> tuple[GraphBatch, NDArray]:
 
 
 def element_counts(graphs: GraphBatch) -> NDArray:
-    """Number of atoms of each element, shape (n_graphs, 5)."""
+    """Count the atoms of each element, shape (n_graphs, 5)."""
     counts = np.zeros((len(graphs), len(ELEMENTS)))
     graph = np.repeat(np.arange(len(graphs)), np.diff(graphs.node_ptr))
     for k, element in enumerate(ELEMENTS):
