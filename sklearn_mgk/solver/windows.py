@@ -166,22 +166,28 @@ def _fill_up(edge: NDArray, n_edges: NDArray, block_ptr: NDArray) -> tuple[NDArr
 
 def window_code(problem: Problem, topology: Topology, eval_gradient: bool) -> WindowCode | None:
     """Represent the edge kernel of a problem by windows; None where it has none."""
-    source, dtype = problem.edge, problem.dtype
-    if not source.kernel.is_formula:
+    source, found = problem.edge, find_reach(problem, topology)
+    if found is None or not source.kernel.is_formula:
         return None
+    check_sample(source)
+    return WindowCode(source, source.labels.codes, *found, eval_gradient, problem.dtype)
+
+
+def find_reach(problem: Problem, topology: Topology) -> tuple[str, float] | None:
+    """Attribute in which the windows are the narrowest, and half their width."""
+    source = problem.edge
     step = float((topology.weight_sum / problem.degree).max(initial=0.0)) ** 2
-    epsilon = WINDOW_ERROR[dtype] * (1 - step) / step if step > 0 else 1.0
+    epsilon = WINDOW_ERROR[problem.dtype] * (1 - step) / step if step > 0 else 1.0
+    columns = source.labels.columns
     reach = {
-        name: distance / (np.ptp(source.labels.columns[name]) or 1.0)
+        name: distance
         for name, distance in source.kernel.reach(min(epsilon, 1.0)).items()
-        if _is_numeric(source.labels.columns[name])
+        if _is_numeric(columns[name])
     }
     if not reach:
         return None
-    check_sample(source)
-    attribute = min(reach, key=reach.get)
-    distance = source.kernel.reach(min(epsilon, 1.0))[attribute]
-    return WindowCode(source, source.labels.codes, attribute, distance, eval_gradient, dtype)
+    attribute = min(reach, key=lambda name: reach[name] / (np.ptp(columns[name]) or 1.0))
+    return attribute, reach[attribute]
 
 
 def _is_numeric(column) -> bool:

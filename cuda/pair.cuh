@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The linear system of a pair of graphs, by one block of threads:
+//
+//   Z = diag(D/V) - W,   D_(i,i2) = d_i d_i2,   V_(i,i2) = k_v(i, i2),
+//   W_(i,i2),(j,j2) = A_ij A'_i2j2 k_e(ij, i2j2).
+//
+// All vectors are matrices of a row for each node of G and a column for each node of G'; who owns
+// which entry says `Owned`. Product nodes with V = 0 have no equation: D/V and its inverse are 0
+// there, so that no direction of the solver ever reaches them.
+
+#pragma once
+
+#include "block.cuh"
+#include "labels.cuh"
+#include "problem.cuh"
+
+namespace mgk {
+
+// Vectors of a block, in shared memory or in its part of the workspace.
+template <typename T>
+struct Vectors {
+  T* p;         // [rows][ld] direction
+  T* r;         // [rows][ld] residual
+  T* y;         // [rows][ld] W p
+  T* diagonal;  // [rows][ld] D/V, or 0 where V = 0
+  T* inverse;   // [rows][ld] Jacobi preconditioner, or 0 where V = 0
+  T* x;         // [rows][ld] solution
+  T* z;         // [rows][ld] adjoint solution; only with derivatives
+};
+
+constexpr int VECTORS = 6, VECTORS_WITH_GRADIENT = 7;
+
+// Keys of the entries of G that a warp needs.
+template <typename T>
+struct Window {
+  T low, high;
+};
+
+// Window around the first n of a lane's entries, which are sorted by key; of all lanes together.
+template <class Edge, typename T = decltype(Edge::Entry::weight), int SLOTS>
+__device__ Window<T> window_of(const typename Edge::Entry (&theirs)[SLOTS], int n, double reach) {
+  if constexpr (!Edge::has_windows) {
+    return {};
+  } else {
+    T low = T(3e38), high = T(-3e38);
+#pragma unroll
+    for (int t = 0; t < SLOTS; ++t) {
+      if (t < n) {
+        low = min(low, Edge::key(theirs[t].label()));
+        high = max(high, Edge::key(theirs[t].label()));
+      }
+    }
+    for (int step = WARP / 2; step > 0; step /= 2) {
+      low = min(low, __shfl_xor_sync(ALL, low, step));
+      high = max(high, __shfl_xor_sync(ALL, high, step));
+    }
+    return {low - T(reach), high + T(reach)};
+  }
+}
+
+template <typename T, class Node, class Edge, int SLOTS>
+struct Pair {
+  using Entry = typename Edge::Entry;
+
+  const Problem<T>& problem;
+  const Node node;
+  const Edge edge;
+  const int first, second;  // first node of G and of G'
+  const Owned owned;
+  const bool has_loops;
+  Vectors<T> v;
+
+  __device__ Pair(const Problem<T>& problem, int g, int h, T* memory, T* p_memory)
+      : problem(problem), node(problem.node), edge(problem.edge),
+        first(problem.node_ptr[g]), second(problem.node_ptr[h]),
+        owned(problem.node_ptr[g + 1] - first, problem.node_ptr[h + 1] - second,
+              [&](int group) {
+                const int node = second + group * WARP;  // the one with the most entries
+                return 1 + (problem.row_ptr[node + 1] - problem.row_ptr[node] + SLOTS - 1) / SLOTS;
+              }),
+        has_loops(problem.has_loop[g] && problem.has_loop[h]) {
+    const Index size = Index(owned.n_rows) * owned.ld;
+    v = {p_memory, memory, memory + size, memory + 2 * size,
+         memory + 3 * size, memory + 4 * size, memory + 5 * size};
+  }
+
+  __device__ const Entry* entries() const { return static_cast<const Entry*>(problem.entries); }
+
+  // Edge kernel times weights between the self-loops of two nodes.
+  __device__ T loops(int i, int column) const {
+    T total = 0;
+    const int row = first + i, other = second + column;
+    for (int e = problem.row_ptr[row]; e < problem.row_ptr[row + 1]; ++e) {
+      const Entry own = entries()[e];
+      if (own.column != i) continue;
+      for (int k = problem.row_ptr[other]; k < problem.row_ptr[other + 1]; ++k) {
+        const Entry theirs = entries()[k];
+        if (theirs.column == column)
+          total += own.weight * theirs.weight * edge.value(own.label(), theirs.label());
+      }
+    }
+    return total;
+  }
+
+  // Fill the diagonal and the preconditioner.
+  __device__ void prepare() {
+    owned.each([&](int i, int column, int at) {
+      const T value = node.value(node.load(first + i), node.load(second + column));
+      const T d = problem.degree[first + i] * problem.degree[second + column];
+      const bool inside = value > T(problem.tiny);
+      v.diagonal[at] = inside ? d / value : T(0);
+      v.inverse[at] = !inside ? T(0)
+                      : has_loops ? T(1) / (d / value - loops(i, column)) : value / d;
+    });
+  }
+
+  // y = W p, a sum over the entries of both nodes. Up to SLOTS entries of the lane's node stay in
+  // registers while the warp runs through its rows. With windows the entries of a node are sorted by
+  // their key: entries of G whose key is too far from all of a warp's are passed over.
+  __device__ void multiply() const {
+    for (int group = owned.first_group; group < owned.n_groups; group += owned.group_step) {
+      const int column = group * WARP + owned.lane;
+      const bool inside = column < owned.n_columns;
+      const int begin = inside ? problem.row_ptr[second + column] : 0;
+      const int degree = inside ? problem.row_ptr[second + column + 1] - begin : 0;
+      const int most = __shfl_sync(ALL, degree, 0);  // nodes are sorted by degree
+      int slot = 0;
+      do {
+        Entry theirs[SLOTS];
+#pragma unroll
+        for (int t = 0; t < SLOTS; ++t) {
+          theirs[t] = entries()[slot + t < degree ? begin + slot + t : 0];
+          if (slot + t >= degree) theirs[t].weight = 0, theirs[t].column = 0;
+        }
+        const Window<T> window = window_of<Edge>(theirs, min(degree - slot, SLOTS), problem.reach);
+        for (int i = owned.first_row; i < owned.n_rows; i += owned.row_step) {
+          T sum = 0;
+          const int end = problem.row_ptr[first + i + 1];
+          for (int e = problem.row_ptr[first + i]; e < end; ++e) {
+            const Entry own = entries()[e];
+            if constexpr (Edge::has_windows) {
+              if (Edge::key(own.label()) < window.low) continue;
+              if (Edge::key(own.label()) > window.high) break;
+            }
+            const T* row = v.p + own.column * owned.ld;
+            T part = 0;
+#pragma unroll
+            for (int t = 0; t < SLOTS; ++t)
+              part += theirs[t].weight * edge.value(own.label(), theirs[t].label()) *
+                      row[theirs[t].column];
+            sum += own.weight * part;
+          }
+          const int at = i * owned.ld + column;
+          if (inside) v.y[at] = slot > 0 ? v.y[at] + sum : sum;
+        }
+        slot += SLOTS;
+      } while (slot < most);
+    }
+  }
+};
+
+}  // namespace mgk

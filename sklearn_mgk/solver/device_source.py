@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Text of the CUDA solver for one pair of base kernels; needs no device."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+import numpy as np
+
+from sklearn_mgk.base_kernels import BaseKernel
+from sklearn_mgk.base_kernels.codegen import cuda_source
+
+HEADERS = ("problem", "labels", "block", "pair", "pcg", "adjoint", "solve", "strip")
+"""Files of ``cuda/``, each after those that it includes."""
+
+REAL = {np.dtype("float32"): "float", np.dtype("float64"): "double"}
+
+_CODE = """\
+namespace {name}_kernel {{
+{source}
+}}
+
+struct {name}_code {{
+  static constexpr int n_free = {n_free};
+  static constexpr bool is_table = false;
+  static constexpr bool has_windows = {has_windows};
+
+  struct Label {{
+    Real x[{n_features}];
+  }};
+
+  struct alignas(16) Entry {{
+    int column;  // the other end, counted within the graph
+    Real weight;
+    Label features;
+    __device__ const Label& label() const {{ return features; }}
+  }};
+
+  // Attribute by which entries are sorted.
+  __device__ static Real key(const Label& label) {{ return label.x[{key}]; }}
+
+  const Real* features;
+  Real theta[{n_theta}];
+
+  __device__ explicit {name}_code(const mgk::Columns<Real>& columns) : features(columns.features) {{
+    for (int k = 0; k < {n_theta}; ++k) theta[k] = columns.theta[k];
+  }}
+  __device__ Label load(int row) const {{
+    Label label;
+    const Real* own = features + mgk::Index(row) * {n_features};
+    for (int k = 0; k < {n_features}; ++k) label.x[k] = __ldg(own + k);
+    return label;
+  }}
+  __device__ Real value(const Label& a, const Label& b) const {{
+    return {name}_kernel::value(a.x, b.x, theta);
+  }}
+  __device__ Real gradient(const Label& a, const Label& b, Real* out) const {{
+    return {name}_kernel::gradient(a.x, b.x, theta, out);
+  }}
+}};
+"""
+
+_ENTRY = """\
+using Real = {real};
+
+{kernels}
+extern "C" __global__ void __launch_bounds__({threads}, {blocks}) solve(
+    const __grid_constant__ mgk::Problem<Real> problem, const __grid_constant__ mgk::Strips strips,
+    const __grid_constant__ mgk::Work work, const __grid_constant__ mgk::Results<Real> results) {{
+  {call};
+}}
+"""
+
+
+@dataclass(frozen=True)
+class KernelForm:
+    """How the solver gets at a base kernel.
+
+    Attributes
+    ----------
+    n_free : int
+        Derivatives by log hyperparameter.
+    source : str
+        Generated code; empty for a kernel that is read from a table.
+    n_features, n_theta : int
+        Numbers that the code reads of each label, and hyperparameters.
+    key : int
+        Feature by which the windows of the kernel go, -1 for none.
+    """
+
+    n_free: int
+    source: str = ""
+    n_features: int = 0
+    n_theta: int = 0
+    key: int = -1
+
+    @classmethod
+    def of_code(
+        cls, kernel: BaseKernel, dims: Mapping[str, int], n_free: int, key: int = -1
+    ) -> KernelForm:
+        """Generate the code of a kernel."""
+        n_features = sum(max(dims[name], 1) for name in kernel.attributes)
+        source = cuda_source(kernel, dims)
+        # Arrays of no elements are not allowed.
+        return cls(n_free, source, max(n_features, 1), max(len(kernel.hyperparameters), 1), key)
+
+
+@dataclass(frozen=True)
+class BlockKernel:
+    """Kernel that solves a pair by one block.
+
+    Attributes
+    ----------
+    threads, blocks : int
+        Most threads of a block, and blocks that a multiprocessor is to hold.
+    slots : int
+        Entries of a node that a lane keeps in registers.
+    memory : str
+        Which vectors lie in shared memory, as ``mgk::Memory`` says.
+    gradient : bool
+        Whether derivatives are computed.
+    """
+
+    threads: int
+    blocks: int
+    slots: int
+    memory: str
+    gradient: bool
+
+    def call(self, node: str, edge: str) -> str:
+        """Print the call of the device function."""
+        options = f"{self.slots}, mgk::{self.memory}, {str(self.gradient).lower()}"
+        return f"mgk::solve_pairs<Real, {node}, {edge}, {options}>(problem, work, results)"
+
+
+@dataclass(frozen=True)
+class StripKernel:
+    """Kernel that solves the pairs of a strip by one warp.
+
+    Attributes
+    ----------
+    threads, blocks : int
+        Threads of a block, and blocks that a multiprocessor is to hold.
+    rows, slots : int
+        Rows, and entries of a lane's node, that are kept in registers.
+    """
+
+    threads: int
+    blocks: int
+    rows: int
+    slots: int
+
+    def call(self, node: str, edge: str) -> str:
+        """Print the call of the device function."""
+        arguments = f"Real, {node}, {edge}, {self.rows}, {self.slots}"
+        return f"mgk::solve_strips<{arguments}>(problem, strips, work, results)"
+
+
+def solver_source(
+    node: KernelForm, edge: KernelForm, dtype: np.dtype, kernel: BlockKernel | StripKernel
+) -> str:
+    """Return the text of one kernel, named ``solve``.
+
+    Parameters
+    ----------
+    node, edge : KernelForm
+        The base kernels.
+    dtype : numpy.dtype
+        Type of the solve.
+    kernel : BlockKernel or StripKernel
+        What is compiled.
+    """
+    kernels, names = "", {}
+    for name, form in (("node", node), ("edge", edge)):
+        names[name] = f"{name}_code" if form.source else f"mgk::Table<Real, {form.n_free}>"
+        if form.source:
+            kernels += _CODE.format(
+                name=name,
+                source=form.source,
+                n_free=form.n_free,
+                n_features=form.n_features,
+                n_theta=form.n_theta,
+                has_windows=str(form.key >= 0).lower(),
+                key=max(form.key, 0),
+            )
+    return _headers() + _ENTRY.format(
+        real=REAL[dtype],
+        kernels=kernels,
+        threads=kernel.threads,
+        blocks=kernel.blocks,
+        call=kernel.call(**names),
+    )
+
+
+@cache
+def _headers() -> str:
+    """All headers as one text: compile caches then see every change."""
+    folder = files("sklearn_mgk.cuda")
+    lines = [
+        line
+        for name in HEADERS
+        for line in (folder / f"{name}.cuh").read_text().splitlines(keepends=True)
+        if not line.startswith(("#pragma once", '#include "'))
+    ]
+    return "".join(lines)
