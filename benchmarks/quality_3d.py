@@ -53,7 +53,7 @@ def main():
     command.add_argument(
         "--learn", type=int, default=300, help="molecules to learn hyperparameters on, default 300"
     )
-    command.add_argument("--steps", type=int, default=20, help="steps of learning, default 20")
+    command.add_argument("--steps", type=int, default=15, help="steps of learning, default 15")
     measure(command.parse_args())
 
 
