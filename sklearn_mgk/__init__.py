@@ -44,7 +44,7 @@ _PUBLIC = {
     "clear_cache": "sklearn_mgk.cache",
 }
 
-_MODULES = ("base_kernels", "truss")
+_MODULES = ("base_kernels", "propagation", "truss")
 
 __all__ = [*_PUBLIC, *_MODULES]
 

@@ -24,6 +24,7 @@ from sklearn_mgk import (
     from_smiles,
 )
 from sklearn_mgk.base_kernels import SquaredExponential
+from sklearn_mgk.propagation import AnonymousWalkEmbedding, GCNPropagation
 
 
 class OnTables:
@@ -117,12 +118,43 @@ class OctilesOnTables(StatelessOnTables, OctileFeaturizer):
         return super().transform(weighted).degree.reshape(len(X), -1)
 
 
+class PropagationOnTables(OnTables, GCNPropagation):
+    """Features of paths."""
+
+    def fit(self, X, y=None):
+        return super().fit(paths(self._table(X, reset=True)))
+
+    def transform(self, X):
+        check_is_fitted(self)
+        return super().transform(paths(self._table(X, reset=False)))
+
+
+class WalksOnTables(OnTables, AnonymousWalkEmbedding):
+    """Walks on paths, with the numbers of a row as weights."""
+
+    def _paths(self, X, reset):
+        batch = paths(np.pad(self._table(X, reset), ((0, 0), (0, 1))))
+        ends = batch.edge_index[0] + batch.node_ptr[batch.edge_graph]
+        arrays = {"node_ptr": batch.node_ptr, "edge_ptr": batch.edge_ptr}
+        weights = np.abs(batch.nodes["value"][ends])
+        return GraphBatch(**arrays, edge_index=batch.edge_index, edge_weight=weights)
+
+    def fit(self, X, y=None):
+        return super().fit(self._paths(X, reset=True))
+
+    def transform(self, X):
+        check_is_fitted(self)
+        return super().transform(self._paths(X, reset=False))
+
+
 KERNEL = KernelOnTables(SquaredExponential("value"), normalization="cosine")
 ESTIMATORS = {
     "kernel": KERNEL,
     "source": SourceOnTables(),
     "reorder": ReorderOnTables(n_sweeps=2),
     "octiles": OctilesOnTables(),
+    "propagation": PropagationOnTables(pooling="mean"),
+    "walks": WalksOnTables(length=3),
 }
 EXPECTED_TO_FAIL = {
     "kernel": {
@@ -132,6 +164,8 @@ EXPECTED_TO_FAIL = {
     "source": {},
     "reorder": {},
     "octiles": {},
+    "propagation": {},
+    "walks": {},
 }
 # Checks of what is ours in the subclasses: parameters, copies, state, and what values depend on.
 OURS = {
@@ -196,6 +230,8 @@ def test_checks_of_output_containers(check):
         NetworkXToGraphs(),
         Reorder(),
         OctileFeaturizer(),
+        GCNPropagation(),
+        AnonymousWalkEmbedding(),
     ],
     ids=repr,
 )
