@@ -4,8 +4,7 @@
 //
 // 32 adjacent columns are a group. Where there are more warps than groups, the warps are shared out
 // in proportion to the work of a row in each group, and a warp owns every row_step-th row of its
-// group; otherwise a warp owns whole groups. A lane owns one column. Each entry of the matrix has one
-// owner, always the same.
+// group; otherwise a warp owns whole groups. A lane owns one column.
 
 #pragma once
 
@@ -13,8 +12,6 @@
 
 namespace mgk {
 
-constexpr int WARP = 32;
-constexpr unsigned ALL = 0xffffffffu;
 constexpr int MAX_WARPS = 32;
 
 // Columns of a matrix in whole groups.
@@ -49,14 +46,20 @@ struct Owned {
     group_step = n_groups;
   }
 
-  // Call f(i, column, place) for each entry that this thread owns.
+  // Call f(i, column, place) for each entry in rows lo to hi that this thread owns.
   template <class F>
-  __device__ void each(F f) const {
+  __device__ void each(int lo, int hi, F f) const {
     for (int group = first_group; group < n_groups; group += group_step) {
       const int column = group * WARP + lane;
       if (column >= n_columns) continue;
-      for (int i = first_row; i < n_rows; i += row_step) f(i, column, i * ld + column);
+      for (int i = lo + first_row; i < hi; i += row_step) f(i, column, i * ld + column);
     }
+  }
+
+  // The same for all rows. Who owns an entry depends on the rows given: call with the same ones.
+  template <class F>
+  __device__ void each(F f) const {
+    each(0, n_rows, f);
   }
 };
 

@@ -24,7 +24,14 @@ struct Table {
     int code;    // number of the label
     T weight;
     __device__ Label label() const { return code; }
+    // The entry that another lane holds.
+    __device__ Entry from(int lane) const {
+      return {__shfl_sync(ALL, column, lane), __shfl_sync(ALL, code, lane),
+              __shfl_sync(ALL, weight, lane)};
+    }
   };
+
+  __device__ static T key(Label) { return 0; }  // there are no windows
 
   const int* code;
   const T* values;

@@ -28,21 +28,24 @@ struct Vectors {
   T* z;         // [rows][ld] adjoint solution; only with derivatives
 };
 
-constexpr int VECTORS = 6, VECTORS_WITH_GRADIENT = 7;
+// Up to so many slots, rows are taken to be so short that fetching their entries together costs more
+// than it saves.
+constexpr int SPARSE = 4;
 
 // Keys of the entries of G that a warp needs.
 template <typename T>
 struct Window {
   T low, high;
+  __device__ bool holds(T key) const { return low <= key && key <= high; }
 };
 
 // Window around the first n of a lane's entries, which are sorted by key; of all lanes together.
 template <class Edge, typename T = decltype(Edge::Entry::weight), int SLOTS>
 __device__ Window<T> window_of(const typename Edge::Entry (&theirs)[SLOTS], int n, double reach) {
+  T low = T(3e38), high = T(-3e38);
   if constexpr (!Edge::has_windows) {
-    return {};
+    return {high, low};
   } else {
-    T low = T(3e38), high = T(-3e38);
 #pragma unroll
     for (int t = 0; t < SLOTS; ++t) {
       if (t < n) {
@@ -65,20 +68,19 @@ struct Pair {
   const Problem<T>& problem;
   const Node node;
   const Edge edge;
-  const int first, second;  // first node of G and of G'
+  const int first, second, last;  // first node of G and of G', and the end of the latter's
   const Owned owned;
   const bool has_loops;
+  const int n_red;  // rows that are red: W joins none of them, unless all rows are red
   Vectors<T> v;
 
   __device__ Pair(const Problem<T>& problem, int g, int h, T* memory, T* p_memory)
       : problem(problem), node(problem.node), edge(problem.edge),
-        first(problem.node_ptr[g]), second(problem.node_ptr[h]),
-        owned(problem.node_ptr[g + 1] - first, problem.node_ptr[h + 1] - second,
-              [&](int group) {
-                const int node = second + group * WARP;  // the one with the most entries
-                return 1 + (problem.row_ptr[node + 1] - problem.row_ptr[node] + SLOTS - 1) / SLOTS;
-              }),
-        has_loops(problem.has_loop[g] && problem.has_loop[h]) {
+        first(problem.node_ptr[g]), second(problem.node_ptr[h]), last(problem.node_ptr[h + 1]),
+        owned(problem.node_ptr[g + 1] - first, last - second,
+              [&](int group) { return 1 + (most_entries(group) + SLOTS - 1) / SLOTS; }),
+        has_loops(problem.has_loop[g] && problem.has_loop[h]),
+        n_red(problem.n_red[g]) {
     const Index size = Index(owned.n_rows) * owned.ld;
     v = {p_memory, memory, memory + size, memory + 2 * size,
          memory + 3 * size, memory + 4 * size, memory + 5 * size};
@@ -114,16 +116,23 @@ struct Pair {
     });
   }
 
-  // y = W p, a sum over the entries of both nodes. Up to SLOTS entries of the lane's node stay in
-  // registers while the warp runs through its rows. With windows the entries of a node are sorted by
-  // their key: entries of G whose key is too far from all of a warp's are passed over.
-  __device__ void multiply() const {
+  // Entries of the node in a group of columns that has the most.
+  __device__ int most_entries(int group) const {
+    const int node = min(second + group * WARP + int(threadIdx.x) % WARP, last - 1);
+    return __reduce_max_sync(ALL, problem.row_ptr[node + 1] - problem.row_ptr[node]);
+  }
+
+  // y = W source in rows lo to hi, a sum over the entries of both nodes. Up to SLOTS entries of the
+  // lane's node stay in registers while the warp runs through its rows. With windows the entries of
+  // a node are sorted by their key: entries of G whose key is too far from all of a warp's are
+  // passed over.
+  __device__ void multiply(const T* source, int lo, int hi) const {
     for (int group = owned.first_group; group < owned.n_groups; group += owned.group_step) {
       const int column = group * WARP + owned.lane;
       const bool inside = column < owned.n_columns;
       const int begin = inside ? problem.row_ptr[second + column] : 0;
       const int degree = inside ? problem.row_ptr[second + column + 1] - begin : 0;
-      const int most = __shfl_sync(ALL, degree, 0);  // nodes are sorted by degree
+      const int most = most_entries(group);
       int slot = 0;
       do {
         Entry theirs[SLOTS];
@@ -133,29 +142,43 @@ struct Pair {
           if (slot + t >= degree) theirs[t].weight = 0, theirs[t].column = 0;
         }
         const Window<T> window = window_of<Edge>(theirs, min(degree - slot, SLOTS), problem.reach);
-        for (int i = owned.first_row; i < owned.n_rows; i += owned.row_step) {
-          T sum = 0;
-          const int end = problem.row_ptr[first + i + 1];
-          for (int e = problem.row_ptr[first + i]; e < end; ++e) {
-            const Entry own = entries()[e];
-            if constexpr (Edge::has_windows) {
-              if (Edge::key(own.label()) < window.low) continue;
-              if (Edge::key(own.label()) > window.high) break;
-            }
-            const T* row = v.p + own.column * owned.ld;
-            T part = 0;
-#pragma unroll
-            for (int t = 0; t < SLOTS; ++t)
-              part += theirs[t].weight * edge.value(own.label(), theirs[t].label()) *
-                      row[theirs[t].column];
-            sum += own.weight * part;
-          }
+        for (int i = lo + owned.first_row; i < hi; i += owned.row_step) {
+          const int from = problem.row_ptr[first + i], to = problem.row_ptr[first + i + 1];
+          const T sum = row_product(source, theirs, window, from, to);
           const int at = i * owned.ld + column;
           if (inside) v.y[at] = slot > 0 ? v.y[at] + sum : sum;
         }
         slot += SLOTS;
       } while (slot < most);
     }
+  }
+
+  // Sum over the entries of a row of G, from one to another, and the entries of the lane's node.
+  __device__ T row_product(const T* source, const Entry (&theirs)[SLOTS], Window<T> window, int from,
+                           int to) const {
+    T sum = 0;
+    if constexpr (SLOTS <= SPARSE) {
+      for (int e = from; e < to; ++e) sum += entry_product(source, theirs, entries()[e]);
+    } else {
+      for (int e = from; e < to; e += WARP) {
+        // Lanes fetch an entry of G each, and pass on those that are needed.
+        const bool fetched = e + owned.lane < to;
+        const Entry mine = entries()[fetched ? e + owned.lane : e];
+        unsigned needed = __ballot_sync(ALL, fetched && window.holds(Edge::key(mine.label())));
+        for (; needed; needed &= needed - 1)
+          sum += entry_product(source, theirs, mine.from(__ffs(needed) - 1));
+      }
+    }
+    return sum;
+  }
+
+  __device__ T entry_product(const T* source, const Entry (&theirs)[SLOTS], const Entry& own) const {
+    const T* row = source + own.column * owned.ld;
+    T sum = 0;
+#pragma unroll
+    for (int t = 0; t < SLOTS; ++t)
+      sum += theirs[t].weight * edge.value(own.label(), theirs[t].label()) * row[theirs[t].column];
+    return own.weight * sum;
   }
 };
 

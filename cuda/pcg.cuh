@@ -3,7 +3,12 @@
 //
 //   Z x = b,   stopped at  r.M^-1 r <= tol^2 b.M^-1 b.
 //
-// The pair says what Z is; nothing here knows graphs.
+// Where G is bipartite, W joins red rows and black rows only, and the black ones are eliminated:
+//
+//   (Z_r - W_rb Z_b^-1 W_br) x_r = b_r + W_rb Z_b^-1 b_b,   x_b = Z_b^-1 (b_b + W_br x_r).
+//
+// The reduced system costs the same product and needs half the iterations. Otherwise all rows are
+// red.
 
 #pragma once
 
@@ -17,25 +22,45 @@ template <typename T, class Pair>
 __device__ End conjugate_gradients(const Pair& pair, const T* quantity, T* x) {
   const auto& v = pair.v;
   const auto& owned = pair.owned;
-  T sum = 0;
+  const int n_red = pair.n_red, n_rows = owned.n_rows;
+  const bool eliminates = n_red < n_rows;
+  const auto b = [&](int i, int column) {
+    return quantity[pair.first + i] * quantity[pair.second + column];
+  };
+  T part = 0;
   owned.each([&](int i, int column, int at) {
-    const T b = quantity[pair.first + i] * quantity[pair.second + column];
-    x[at] = 0;
-    v.r[at] = b;
-    v.p[at] = v.inverse[at] * b;
-    sum += b * v.p[at];
+    const T own = b(i, column);
+    part += own * own * v.inverse[at];
+    v.p[at] = v.inverse[at] * own;  // the black rows count
   });
-  double rz = block_sum(sum);  // its barriers also say that p is complete
-  const double goal = pair.problem.tol * pair.problem.tol * rz;
+  const double goal = pair.problem.tol * pair.problem.tol * block_sum(part);
+  if (eliminates) {
+    pair.multiply(v.p, 0, n_red);  // the sum above waited for p
+    __syncthreads();               // all have read p
+  }
+  part = 0;
+  owned.each(0, n_red, [&](int i, int column, int at) {
+    const T residual = b(i, column) + (eliminates ? v.y[at] : T(0));
+    x[at] = 0;
+    v.r[at] = residual;
+    v.p[at] = v.inverse[at] * residual;
+    part += residual * v.p[at];
+  });
+  double rz = block_sum(part);  // its barriers also say that p is complete
   End end = {CONVERGED, 0};
   while (rz > goal) {
     if (end.iterations == pair.problem.max_iter) {
       end.outcome = STEP_LIMIT;
       break;
     }
-    pair.multiply();
-    T part = 0;
-    owned.each([&](int i, int column, int at) {
+    if (eliminates) {
+      pair.multiply(v.p, n_red, n_rows);
+      owned.each(n_red, n_rows, [&](int i, int column, int at) { v.p[at] = v.inverse[at] * v.y[at]; });
+      __syncthreads();  // the black rows of p are complete
+    }
+    pair.multiply(v.p, 0, n_red);
+    part = 0;
+    owned.each(0, n_red, [&](int i, int column, int at) {
       v.y[at] = v.diagonal[at] * v.p[at] - v.y[at];
       part += v.p[at] * v.y[at];
     });
@@ -46,7 +71,7 @@ __device__ End conjugate_gradients(const Pair& pair, const T* quantity, T* x) {
     }
     const T alpha = T(rz / curvature);
     part = 0;
-    owned.each([&](int i, int column, int at) {
+    owned.each(0, n_red, [&](int i, int column, int at) {
       x[at] += alpha * v.p[at];
       const T residual = v.r[at] - alpha * v.y[at];
       v.r[at] = residual;
@@ -56,9 +81,18 @@ __device__ End conjugate_gradients(const Pair& pair, const T* quantity, T* x) {
     const T beta = T(next / rz);
     rz = next;
     ++end.iterations;
-    owned.each([&](int i, int column, int at) { v.p[at] = v.inverse[at] * v.r[at] + beta * v.p[at]; });
+    owned.each(0, n_red, [&](int i, int column, int at) {
+      v.p[at] = v.inverse[at] * v.r[at] + beta * v.p[at];
+    });
     __syncthreads();  // p is complete
   }
+  if (eliminates) {
+    pair.multiply(x, n_red, n_rows);  // the last sum waited for x
+    owned.each(n_red, n_rows, [&](int i, int column, int at) {
+      x[at] = v.inverse[at] * (b(i, column) + v.y[at]);
+    });
+  }
+  __syncthreads();  // x is complete
   if (!isfinite(rz) || !isfinite(goal)) end.outcome = NOT_FINITE;
   return end;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Kernel values of small graphs: a warp for one graph G along the rows and several graphs G' side by
-// side on its lanes, a *strip*.
+// side on its lanes, a *strip*; or several warps for one larger G'.
 //
 //   Z x = f f',   K = sum p p' x.
 //
@@ -26,8 +26,8 @@ namespace mgk {
 // label and by source, so that the lane's weights and its product with a row of p are used again.
 template <typename T>
 struct alignas(16) Arc {
-  int source;  // first place of the row that is read, or -1: the same as before
-  int target;  // first place of the row that is added to
+  int source;  // row that is read, or -1: the same as before
+  int target;  // row that is added to
   int code;    // label, or -1: the same as before
   T weight;
 };
@@ -35,7 +35,7 @@ struct alignas(16) Arc {
 // An edge of G, for edge kernels by code: each value serves both directions.
 template <typename T, class Label>
 struct alignas(16) Bond {
-  int i, j;  // first places of the rows of both ends
+  int i, j;  // rows of both ends
   T weight;  // half that of a self-loop, which has one direction
   Label features;
 };
@@ -50,29 +50,22 @@ struct Strips {
   const int* begin;      // (n_strips + 1) pairs of each strip
 };
 
-// Sum over the lanes of a segment, the same in each of them.
-template <typename T>
-__device__ inline T segment_sum(T value, int lane, int begin, int end) {
-  for (int step = 1; step < WARP; step *= 2) {
-    const T other = __shfl_down_sync(ALL, value, step);
-    if (lane + step < end) value += other;
-  }
-  return __shfl_sync(ALL, value, begin);
-}
-
-template <typename T, class Node, class Edge, int ROWS, int SLOTS>
+template <typename T, class Node, class Edge, int WARPS, int ROWS, int SLOTS>
 struct Strip {
   using Entry = typename Edge::Entry;
+  static constexpr int LANES = WARPS * WARP;
+  static constexpr int ROUNDS = WARP;  // most rounds of slots
 
   const Problem<T>& problem;
   const Strips& strips;
   const Edge edge;
-  T* const p;  // [ROWS][WARP]
-  T* const y;  // [ROWS][WARP] a lane reads and writes its own column only
+  T* const p;  // [ROWS][LANES]
+  T* const y;  // [ROWS][LANES] a lane reads and writes its own column only
   T* const start;         // [ROWS] starting probability of each row
-  int* const bond_begin;  // [WARP] first bond in the window of each round of slots
-  int* const bond_end;    // [WARP] and the one after its last
-  const int lane = threadIdx.x % WARP;
+  T* const partial;       // [WARPS] sums of the warps
+  int* const bond_begin;  // [WARPS][ROUNDS] first bond in the window of each round of slots
+  int* const bond_end;    // [WARPS][ROUNDS] and the one after its last
+  const int lane = threadIdx.x % LANES;
   int pair = -1;            // pair of the lane; -1 where it has none
   int begin = 0, end = 0;   // lanes of its segment
   int node = 0;             // its node
@@ -80,9 +73,39 @@ struct Strip {
   int graph, first, n_rows, n_red;
 
   __device__ Strip(const Problem<T>& problem, const Strips& strips, T* memory)
-      : problem(problem), strips(strips), edge(problem.edge), p(memory), y(memory + ROWS * WARP),
-        start(y + ROWS * WARP), bond_begin(reinterpret_cast<int*>(start + ROWS)),
-        bond_end(bond_begin + WARP) {}
+      : problem(problem), strips(strips), edge(problem.edge), p(memory), y(memory + ROWS * LANES),
+        start(y + ROWS * LANES), partial(start + ROWS),
+        bond_begin(reinterpret_cast<int*>(partial + (WARPS + 1) / 2 * 2)),
+        bond_end(bond_begin + WARPS * ROUNDS) {}
+
+  // Shared memory of a strip.
+  static constexpr int bytes = (2 * ROWS * LANES + ROWS + (WARPS + 1) / 2 * 2) * sizeof(T) +
+                               2 * WARPS * ROUNDS * sizeof(int);
+
+  // Wait for all lanes of the strip.
+  __device__ static void wait() {
+    if constexpr (WARPS == 1) __syncwarp();
+    else __syncthreads();
+  }
+
+  // Sum over the lanes of the segment, the same in each of them and in every run.
+  __device__ T segment_sum(T value) const {
+    if constexpr (WARPS == 1) {
+      for (int step = 1; step < WARP; step *= 2) {
+        const T other = __shfl_down_sync(ALL, value, step);
+        if (lane + step < end) value += other;
+      }
+      return __shfl_sync(ALL, value, begin);
+    } else {
+      for (int step = WARP / 2; step > 0; step /= 2) value += __shfl_xor_sync(ALL, value, step);
+      if (lane % WARP == 0) partial[lane / WARP] = value;
+      __syncthreads();  // the sums of all warps are there
+      T total = 0;
+      for (int warp = 0; warp < WARPS; ++warp) total += partial[warp];
+      __syncthreads();  // all have read them
+      return total;
+    }
+  }
 
   // Put the graphs of pairs k to last side by side.
   __device__ void load(const Work& work, int k, int last) {
@@ -110,6 +133,7 @@ struct Strip {
     for (int step = WARP / 2; step > 0; step /= 2) most = max(most, __shfl_xor_sync(ALL, most, step));
     if (lane < n_rows) start[lane] = problem.start[strips.row_node[first + lane]];
     if constexpr (!Edge::is_table) find_windows();
+    wait();  // starts and windows are known to all lanes
   }
 
   // Bonds are sorted by key: find those that each round of slots needs.
@@ -123,12 +147,12 @@ struct Strip {
         while (low < high && Edge::key(bonds()[low].features) < window.low) ++low;
         while (low < high && Edge::key(bonds()[high - 1].features) > window.high) --high;
       }
-      if (lane == 0) {
-        bond_begin[slot / SLOTS] = low;
-        bond_end[slot / SLOTS] = high;
+      const int round = lane / WARP * ROUNDS + slot / SLOTS;
+      if (lane % WARP == 0) {
+        bond_begin[round] = low;
+        bond_end[round] = high;
       }
     }
-    __syncwarp();  // the windows are known to all lanes
   }
 
   __device__ const Bond<T, typename Edge::Label>* bonds() const {
@@ -150,8 +174,11 @@ struct Strip {
     Entry theirs[SLOTS];
     load_slots(0, theirs);
     T weight[SLOTS] = {}, product = 0;
+    const Arc<T>* const arcs = static_cast<const Arc<T>*>(strips.edges);
+    Arc<T> next = arcs[arc < last ? arc : 0];
     for (; arc < last; ++arc) {
-      const Arc<T> own = static_cast<const Arc<T>*>(strips.edges)[arc];
+      const Arc<T> own = next;
+      next = arcs[arc + 1 < last ? arc + 1 : arc];  // on its way while this one is added
       if constexpr (Edge::is_table) {
         if (own.code >= 0) {
 #pragma unroll
@@ -162,9 +189,9 @@ struct Strip {
       if (own.source >= 0) {
         product = 0;
 #pragma unroll
-        for (int t = 0; t < SLOTS; ++t) product += weight[t] * p[own.source + theirs[t].column];
+        for (int t = 0; t < SLOTS; ++t) product += weight[t] * p[own.source * LANES + theirs[t].column];
       }
-      y[own.target + lane] += own.weight * product;
+      y[own.target * LANES + lane] += own.weight * product;
     }
   }
 
@@ -173,18 +200,21 @@ struct Strip {
     for (int slot = 0; slot < most; slot += SLOTS) {
       Entry theirs[SLOTS];
       load_slots(slot, theirs);
-      const int last = bond_end[slot / SLOTS];
-      for (int b = bond_begin[slot / SLOTS]; b < last; ++b) {
-        const auto own = bonds()[b];
+      const int round = lane / WARP * ROUNDS + slot / SLOTS;
+      const int last = bond_end[round];
+      auto next = bonds()[bond_begin[round] < last ? bond_begin[round] : 0];
+      for (int b = bond_begin[round]; b < last; ++b) {
+        const auto own = next;
+        next = bonds()[b + 1 < last ? b + 1 : b];  // on its way while this one is added
         T at_i = 0, at_j = 0;
 #pragma unroll
         for (int t = 0; t < SLOTS; ++t) {
           const T value = theirs[t].weight * edge.value(own.features, theirs[t].label());
-          at_i += value * p[own.j + theirs[t].column];
-          at_j += value * p[own.i + theirs[t].column];
+          at_i += value * p[own.j * LANES + theirs[t].column];
+          at_j += value * p[own.i * LANES + theirs[t].column];
         }
-        y[own.i + lane] += own.weight * at_i;
-        y[own.j + lane] += own.weight * at_j;
+        y[own.i * LANES + lane] += own.weight * at_i;
+        y[own.j * LANES + lane] += own.weight * at_j;
       }
     }
   }
@@ -213,8 +243,8 @@ struct Strip {
 #pragma unroll
     for (int i = 0; i < ROWS; ++i) {
       diagonal[i] = r[i] = 0;
-      y[i * WARP + lane] = 0;
-      p[i * WARP + lane] = 0;
+      y[i * LANES + lane] = 0;
+      p[i * LANES + lane] = 0;
       if (i < n_rows) {
         const int row = strips.row_node[first + i];
         const T v = node_kernel.value(node_kernel.load(row), label);
@@ -223,59 +253,60 @@ struct Strip {
         sum += b * scaled;
         r[i] = b;
         if (i >= n_red) {
-          p[i * WARP + lane] = scaled;
+          p[i * LANES + lane] = scaled;
           known += start[i] * scaled;
         }
       }
     }
-    const T goal = T(problem.tol * problem.tol) * segment_sum(sum, lane, begin, end);
-    value = segment_sum(known * column_start, lane, begin, end);
+    const T goal = T(problem.tol * problem.tol) * segment_sum(sum);
+    value = segment_sum(known * column_start);
     if (has_black) {
-      __syncwarp();  // the black rows of p are complete
+      wait();  // the black rows of p are complete
       push(false);
-      __syncwarp();  // all have read p
+      wait();  // all have read p
     }
     sum = 0;
 #pragma unroll
     for (int i = 0; i < ROWS; ++i) {
       if (i < n_red) {
-        r[i] += y[i * WARP + lane];
+        r[i] += y[i * LANES + lane];
         const T z = inverse(diagonal[i]) * r[i];
-        p[i * WARP + lane] = z;
+        p[i * LANES + lane] = z;
         sum += r[i] * z;
       }
     }
-    T rz = segment_sum(sum, lane, begin, end);
+    T rz = segment_sum(sum);
     End result = {CONVERGED, 0};
-    bool active = pair >= 0 && rz > goal;
-    while (__any_sync(ALL, active)) {
-      __syncwarp();  // p is complete
+    // With several warps there is one segment, and all lanes agree.
+    bool active = (WARPS > 1 || pair >= 0) && rz > goal;
+    while (WARPS == 1 ? __any_sync(ALL, active) : active) {
+      wait();  // p is complete
       if (has_black) {
 #pragma unroll
         for (int i = 0; i < ROWS; ++i)
-          if (i >= n_red && i < n_rows) y[i * WARP + lane] = 0;
+          if (i >= n_red && i < n_rows) y[i * LANES + lane] = 0;
         push(true);
 #pragma unroll
         for (int i = 0; i < ROWS; ++i)
           if (i >= n_red && i < n_rows)
-            p[i * WARP + lane] = inverse(diagonal[i]) * y[i * WARP + lane];
-        __syncwarp();  // the black rows of p are complete
+            p[i * LANES + lane] = inverse(diagonal[i]) * y[i * LANES + lane];
+        wait();  // the black rows of p are complete
       }
 #pragma unroll
       for (int i = 0; i < ROWS; ++i)
-        if (i < n_red) y[i * WARP + lane] = 0;
+        if (i < n_red) y[i * LANES + lane] = 0;
       push(!has_black);
       T curvature = 0, weighted = 0;
 #pragma unroll
       for (int i = 0; i < ROWS; ++i) {
         if (i < n_rows) {
-          const T own = p[i * WARP + lane];
+          const T own = p[i * LANES + lane];
           weighted += start[i] * own;
-          if (i < n_red) curvature += own * (diagonal[i] * own - y[i * WARP + lane]);
+          if (i < n_red) curvature += own * (diagonal[i] * own - y[i * LANES + lane]);
         }
       }
-      curvature = segment_sum(curvature, lane, begin, end);
-      weighted = segment_sum(weighted * column_start, lane, begin, end);
+      curvature = segment_sum(curvature);
+      weighted = segment_sum(weighted * column_start);
       if (active && result.iterations == problem.max_iter) {
         result.outcome = STEP_LIMIT;
         active = false;
@@ -289,39 +320,47 @@ struct Strip {
 #pragma unroll
       for (int i = 0; i < ROWS; ++i) {
         if (i < n_red) {
-          r[i] -= alpha * (diagonal[i] * p[i * WARP + lane] - y[i * WARP + lane]);
+          r[i] -= alpha * (diagonal[i] * p[i * LANES + lane] - y[i * LANES + lane]);
           sum += r[i] * r[i] * inverse(diagonal[i]);
         }
       }
-      const T next = segment_sum(sum, lane, begin, end);
+      const T next = segment_sum(sum);
       const T beta = active ? next / rz : T(0);
       if (active) {
         rz = next;
         ++result.iterations;
         active = rz > goal;
       }
-      __syncwarp();  // all have read p
+      wait();  // all have read p
 #pragma unroll
       for (int i = 0; i < ROWS; ++i)
         if (i < n_red)
-          p[i * WARP + lane] = inverse(diagonal[i]) * r[i] + beta * p[i * WARP + lane];
+          p[i * LANES + lane] = inverse(diagonal[i]) * r[i] + beta * p[i * LANES + lane];
     }
     if (!isfinite(rz) || !isfinite(goal)) result.outcome = NOT_FINITE;
     return result;
   }
 };
 
-template <typename T, class Node, class Edge, int ROWS, int SLOTS>
+template <typename T, class Node, class Edge, int WARPS, int ROWS, int SLOTS>
 __device__ void solve_strips(const Problem<T>& problem, const Strips& strips, const Work& work,
                              const Results<T>& results) {
-  extern __shared__ double dynamic[];  // [warps] of what `Strip` points to
-  constexpr int bytes = (2 * ROWS * WARP + ROWS) * sizeof(T) + 2 * WARP * sizeof(int);
-  T* memory = reinterpret_cast<T*>(reinterpret_cast<char*>(dynamic) + threadIdx.x / WARP * bytes);
-  Strip<T, Node, Edge, ROWS, SLOTS> strip(problem, strips, memory);
+  using Own = Strip<T, Node, Edge, WARPS, ROWS, SLOTS>;
+  extern __shared__ double dynamic[];  // [strips of the block] of what `Strip` points to
+  __shared__ Index taken;
+  char* memory = reinterpret_cast<char*>(dynamic) + threadIdx.x / Own::LANES * Own::bytes;
+  Own strip(problem, strips, reinterpret_cast<T*>(memory));
+  unsigned long long* const next = reinterpret_cast<unsigned long long*>(work.next);
   while (true) {
-    unsigned long long taken = 0;
-    if (strip.lane == 0) taken = atomicAdd(reinterpret_cast<unsigned long long*>(work.next), 1ull);
-    const Index s = __shfl_sync(ALL, taken, 0);
+    Index s = 0;
+    if constexpr (WARPS == 1) {
+      s = __shfl_sync(ALL, strip.lane == 0 ? atomicAdd(next, 1ull) : 0ull, 0);
+    } else {
+      if (strip.lane == 0) taken = atomicAdd(next, 1ull);
+      __syncthreads();  // the number of the strip is known
+      s = taken;
+      __syncthreads();  // all have read it
+    }
     if (s >= work.n_items) return;
     strip.load(work, strips.begin[s], strips.begin[s + 1]);
     double value;
@@ -332,7 +371,7 @@ __device__ void solve_strips(const Problem<T>& problem, const Strips& strips, co
           end.outcome == CONVERGED && !isfinite(value) ? NOT_FINITE : end.outcome;
       results.iterations[strip.pair] = end.iterations;
     }
-    __syncwarp();  // the strip is done with
+    Own::wait();  // the strip is done with
   }
 }
 

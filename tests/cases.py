@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import pytest
 from oracles import PlainGraph
 
 from sklearn_mgk import (
@@ -28,7 +29,12 @@ from sklearn_mgk.base_kernels import (
     SquaredExponential,
 )
 
-BACKENDS = available_backends()
+BACKENDS = ["cpu", "reference", pytest.param("cuda", marks=pytest.mark.gpu)]
+"""Backends that tests run on; those of the device are chosen with ``-m gpu``."""
+
+HERE = available_backends()
+"""Backends that work on this machine, for tests that draw or loop over them."""
+
 DTYPES = {"float64": 1e-10, "float32": 2e-6}
 """Relative error of a value that each dtype allows, for solves to a residual of 1e-12."""
 

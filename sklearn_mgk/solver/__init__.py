@@ -43,13 +43,7 @@ def why_no_cuda() -> str | None:
             "CuPy is not installed: pip install 'sklearn-mgk[cuda12]' or 'sklearn-mgk[cuda13]', "
             "as the driver allows"
         )
-    import cupy
-
-    try:
-        count = cupy.cuda.runtime.getDeviceCount()
-    except cupy.cuda.runtime.CUDARuntimeError as error:
-        return f"CUDA does not start ({error}): check with nvidia-smi that a driver is installed"
-    return None if count > 0 else "there is no CUDA device"
+    return import_module(BACKENDS["cuda"][0]).why_no_device()
 
 
 def get_backend(name: str) -> Backend:

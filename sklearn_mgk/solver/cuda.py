@@ -25,16 +25,19 @@ from sklearn_mgk.solver.device_layout import (
     sort_entries,
 )
 from sklearn_mgk.solver.device_plan import (
-    STRIP_WARPS,
+    BLOCK_WARPS,
+    RESERVED,
     VECTORS,
     VECTORS_WITH_GRADIENT,
     WARP,
-    Graphs,
+    BlockGraphs,
     Launch,
     Plan,
-    fits_strips,
+    StripGraphs,
+    orient_for_strips,
     plan_blocks,
     plan_strips,
+    rank_for_strips,
 )
 from sklearn_mgk.solver.device_source import (
     BlockKernel,
@@ -60,18 +63,26 @@ DENSE = 4
 STRIP_SLOTS = {True: (4, 8), False: (4,)}
 """Entries in registers that kernels of strips are compiled for, with tables and with code."""
 
-MAX_SLOTS = {True: 8, False: WARP}
-"""Entries of a node up to which its graph may stand in a strip; code takes several rounds."""
+THREADS = {True: 1024, False: 768}
+"""Threads in blocks that a multiprocessor is to hold. Where vectors lie in shared memory and the
+edge kernel is code, more threads would make more registers spill than they gain."""
 
-_RESERVED = 2048  # shared memory that each block costs besides its vectors, about
+THREADS_WITH_GRADIENT = 512
+"""The same where derivatives are computed."""
 
-THREADS, THREADS_WITH_GRADIENT = 768, 512
-"""Threads in blocks that a multiprocessor is to hold: more registers are spilled."""
-
-BLOCKS_OF_STRIPS = {8: 8, 16: 6, 24: 5, 32: 4}
-"""Blocks of strips that a multiprocessor is to hold, by rows: more registers are spilled."""
+WARPS_OF_STRIPS = {8: 32, 16: 24, 24: 20, 32: 16}
+"""Warps in blocks of strips that a multiprocessor is to hold, by rows."""
 
 OPTIONS = ("--std=c++17", "--use_fast_math")
+
+
+def why_no_device() -> str | None:
+    """Say why no device can be used, and what to do; None where one can."""
+    try:
+        count = cupy.cuda.runtime.getDeviceCount()
+    except cupy.cuda.runtime.CUDARuntimeError as error:
+        return f"CUDA does not start ({error}): check with nvidia-smi that a driver is installed"
+    return None if count > 0 else "there is no CUDA device"
 
 
 class CUDABackend:
@@ -124,7 +135,8 @@ class _Solver:
         self.node = _represent(problem.node, eval_gradient, problem.dtype)
         attribute, self.reach = find_reach(problem, edges) or (None, np.inf)
         self.edge = _represent(problem.edge, eval_gradient, problem.dtype, attribute)
-        entries = sort_entries(batch, edges, self.edge.key)
+        self.order = colour_order(batch, edges)
+        entries = sort_entries(batch, edges, self.order, self.edge.key)
         self.kept: list[cupy.ndarray] = []
         self.problem_words = self._problem_words(entries)
         self.strip_words = self._strip_words(edges, entries)
@@ -150,6 +162,7 @@ class _Solver:
             *node_columns(problem, entries.node),
             entries.local,
             entries.has_loop,
+            self.order.n_red.astype(np.int32),
             *node_labels,
             *(node.values, node.slopes, node.theta),
         )
@@ -172,52 +185,58 @@ class _Solver:
         """Fields of ``mgk::Strips`` except for the last, and what planning reads."""
         problem, batch, labels = self.problem, self.problem.batch, self.edge.labels
         if self.edge.is_table:
-            order = colour_order(batch, edges)
-            form = arcs(edges, order, entries, labels, problem.dtype, WARP)
+            order = self.order
+            form = arcs(edges, order, entries, labels, problem.dtype)
         else:
             order = plain_order(batch)
-            form = bonds(problem, edges, order, entries, labels, self.edge.key, WARP)
+            form = bonds(problem, edges, order, entries, labels, self.edge.key)
         count = np.diff(entries.row_ptr)
-        self.graphs = Graphs(
-            cupy.asarray(batch.sizes),
-            cupy.asarray(np.add.reduceat(count, batch.node_ptr[:-1]).astype(np.int64)),
-            cupy.asarray(order.n_red.astype(np.int64) < batch.sizes),
-            cupy.asarray(count[batch.node_ptr[:-1]]),
-            cupy.asarray(entries.has_loop > 0),
+        # Code takes several rounds of entries, so that the last number serves all.
+        self.slots = STRIP_SLOTS[self.edge.is_table]
+        most = np.maximum.reduceat(count, batch.node_ptr[:-1])
+        ranked = rank_for_strips(
+            batch.sizes,
+            most if self.edge.is_table else np.minimum(most, self.slots[-1]),
+            order.n_red.astype(np.int64) < batch.sizes,
+            entries.has_loop > 0,
+            self.slots,
         )
+        self.strips = StripGraphs(*(cupy.asarray(getattr(ranked, f.name)) for f in fields(ranked)))
+        n_entries = np.add.reduceat(count, batch.node_ptr[:-1]).astype(np.int64)
+        is_bipartite = self.order.n_red.astype(np.int64) < batch.sizes
+        self.block_graphs = BlockGraphs(*map(cupy.asarray, (batch.sizes, n_entries, is_bipartite)))
         return [self._keep(getattr(form, field.name)) for field in fields(RowEdges)]
 
     def __call__(self, pairs: NDArray, nodal: NodalTarget | None = None) -> Solution:
         """Solve a list of pairs; answers come in its order."""
-        on_device = cupy.asarray(np.ascontiguousarray(pairs.T))
+        graphs = cupy.asarray(np.ascontiguousarray(pairs.T))
         answers = _Answers.of(len(pairs), self.n_theta)
-        in_strips = self._in_strips(on_device, nodal)
-        for chosen, plan in ((in_strips, self._plan_strips), (~in_strips, self._plan_blocks)):
-            places = cupy.flatnonzero(chosen)
-            if len(places):
-                self._run(plan(on_device[:, places]), places, answers, nodal)
-        return answers.solution(self.eval_gradient)
-
-    def _in_strips(self, pairs: cupy.ndarray, nodal: NodalTarget | None) -> cupy.ndarray:
+        oriented, swapped, fits = orient_for_strips(cupy, self.strips, graphs)
         if self.eval_gradient or nodal is not None or self.problem.min_steps:
-            return cupy.zeros(pairs.shape[1], bool)
-        return fits_strips(cupy, self.graphs, pairs, MAX_SLOTS[self.edge.is_table])
-
-    def _plan_strips(self, pairs: cupy.ndarray) -> Plan:
-        slots, itemsize = STRIP_SLOTS[self.edge.is_table], self.problem.dtype.itemsize
-        return plan_strips(cupy, self.graphs, pairs, slots, itemsize)
-
-    def _plan_blocks(self, pairs: cupy.ndarray) -> Plan:
-        n_vectors = VECTORS_WITH_GRADIENT if self.eval_gradient else VECTORS
-        itemsize, limit = self.problem.dtype.itemsize, _device_limits()["shared"]
-        return plan_blocks(cupy, self.graphs, pairs, n_vectors, itemsize, limit)
+            fits[:] = False
+        itemsize, limit = self.problem.dtype.itemsize, _device_limits()["shared_all"]
+        chosen = cupy.flatnonzero(fits)
+        if len(chosen):
+            few = oriented[:, chosen], swapped[chosen]
+            plan = plan_strips(cupy, self.strips, *few, self.slots, itemsize)
+            self._run(plan, chosen, answers, None)
+        chosen = cupy.flatnonzero(~fits)
+        if len(chosen):
+            n_vectors = VECTORS_WITH_GRADIENT if self.eval_gradient else VECTORS
+            plan = plan_blocks(
+                cupy, self.block_graphs, graphs[:, chosen], n_vectors, itemsize, limit
+            )
+            self._run(plan, chosen, answers, nodal)
+        return answers.solution(self.eval_gradient)
 
     def _run(
         self, plan: Plan, places: cupy.ndarray, answers: _Answers, nodal: NodalTarget | None
     ) -> None:
         """Start the kernels of a plan on the current stream, and put their answers in place."""
         found = _Answers.of(plan.pairs.shape[1], self.n_theta)
-        blocks = None if nodal is None else _Blocks.of(self.graphs.size[plan.pairs], self.problem)
+        blocks = (
+            None if nodal is None else _Blocks.of(self.block_graphs.size[plan.pairs], self.problem)
+        )
         taken = cupy.zeros(len(plan.launches), np.int64)
         held = []
         for k, launch in enumerate(plan.launches):
@@ -244,11 +263,15 @@ class _Solver:
 
     def _kernel(self, launch: Launch) -> cupy.RawKernel:
         """Compile what a launch needs."""
+        wide = self.problem.dtype.itemsize // 4
         if launch.rows:
-            blocks = BLOCKS_OF_STRIPS[launch.rows] * 4 // self.problem.dtype.itemsize
-            kernel = StripKernel(launch.threads, blocks, launch.rows, launch.slots)
+            threads = WARPS_OF_STRIPS[launch.rows] * WARP // wide
+            blocks = max(threads // launch.threads, 1)
+            shape = launch.warps, launch.rows, launch.slots
+            kernel = StripKernel(launch.threads, blocks, *shape)
         else:
-            threads = THREADS_WITH_GRADIENT if self.eval_gradient else THREADS
+            crowded = self.edge.is_table or launch.memory != "SHARED"
+            threads = THREADS_WITH_GRADIENT if self.eval_gradient else THREADS[crowded]
             blocks, slots = max(threads // launch.threads, 1), 8 if self.is_dense else 4
             kernel = BlockKernel(launch.threads, blocks, slots, launch.memory, self.eval_gradient)
         form = self.node.form, self.edge.form, self.problem.dtype, kernel
@@ -260,8 +283,8 @@ class _Solver:
         """Blocks that run at a time, and the workspace for their vectors."""
         limits = _device_limits()
         resident = max(limits["threads"] // launch.threads, 1)
-        fit = limits["shared_all"] // (launch.shared_bytes + _RESERVED)
-        a_block = STRIP_WARPS if launch.rows else 1
+        fit = limits["shared_all"] // (launch.shared_bytes + RESERVED)
+        a_block = BLOCK_WARPS if launch.warps == 1 else 1
         n_blocks = min(limits["processors"] * min(resident, fit), -(-n_items // a_block))
         if launch.size == 0:
             return n_blocks, None

@@ -19,12 +19,13 @@ MAX_ENTRIES = 2**31 - 1
 
 @dataclass(frozen=True)
 class Entries:
-    """Adjacency matrices by rows; nodes of a graph sorted by their number of entries.
+    """Adjacency matrices by rows; nodes of a graph sorted by colour and number of entries.
 
     Attributes
     ----------
     node : ndarray of shape (n_nodes,)
-        Row of the batch's node columns at each position, the most entries first.
+        Row of the batch's node columns at each position: red nodes first, of those of one colour
+        the ones with the most entries first.
     local : ndarray of shape (n_nodes,), int32
         The same, counted within the graph.
     row_ptr : ndarray of shape (n_nodes + 1,), int32
@@ -48,8 +49,10 @@ class Entries:
     has_loop: NDArray
 
 
-def sort_entries(batch: GraphBatch, topology: Topology, key: NDArray | None) -> Entries:
-    """Sort nodes by degree, and entries by node and then by the key of their edge, if there is one.
+def sort_entries(
+    batch: GraphBatch, topology: Topology, order: Order, key: NDArray | None
+) -> Entries:
+    """Sort nodes, and entries by node and then by the key of their edge, if there is one.
 
     Parameters
     ----------
@@ -57,6 +60,8 @@ def sort_entries(batch: GraphBatch, topology: Topology, key: NDArray | None) -> 
         The graphs.
     topology : Topology
         Edges seen from both ends.
+    order : Order
+        Which nodes are red.
     key : ndarray of shape (n_edges,) or None
         Attribute that windows go by.
     """
@@ -66,7 +71,8 @@ def sort_entries(batch: GraphBatch, topology: Topology, key: NDArray | None) -> 
             f"solver counts up to {MAX_ENTRIES}: give fewer graphs at a time"
         )
     count = np.bincount(topology.source, minlength=batch.n_nodes)
-    node = np.lexsort((-count, batch.node_graph))
+    black = order.position >= order.n_red.astype(np.int64)[batch.node_graph]
+    node = np.lexsort((-count, black, batch.node_graph))
     position = inverse_of(node)
     second = position[topology.target] if key is None else key[topology.edge]
     sort = np.lexsort((second, position[topology.source]))
@@ -162,7 +168,7 @@ class RowEdges:
 
 
 def arcs(
-    topology: Topology, order: Order, entries: Entries, codes: NDArray, dtype: np.dtype, step: int
+    topology: Topology, order: Order, entries: Entries, codes: NDArray, dtype: np.dtype
 ) -> RowEdges:
     """Directions of edges, sorted by colour of the source, label and source.
 
@@ -178,8 +184,6 @@ def arcs(
         Number of the label of each edge of the batch.
     dtype : numpy.dtype
         Type of the solve.
-    step : int
-        Numbers from one row of a vector to the next.
     """
     n_red = order.n_red.astype(np.int64)
     source, target = order.position[topology.source], order.position[topology.target]
@@ -192,8 +196,8 @@ def arcs(
     rows = records(
         len(sort),
         [("source", "i4"), ("target", "i4"), ("code", "i4"), ("weight", dtype)],
-        source=np.where(same_source, -1, source * step),
-        target=target * step,
+        source=np.where(same_source, -1, source),
+        target=target,
         code=np.where(same_label, -1, code),
         weight=topology.weight[sort],
     )
@@ -210,7 +214,6 @@ def bonds(
     entries: Entries,
     labels: NDArray,
     key: NDArray | None,
-    step: int,
 ) -> RowEdges:
     """Edges, each once, sorted by key; ``labels`` of shape (n_edges, n_features)."""
     batch, dtype = problem.batch, problem.dtype
@@ -222,8 +225,8 @@ def bonds(
     rows = records(
         len(edge),
         [("i", "i4"), ("j", "i4"), ("weight", dtype), ("features", dtype, labels.shape[1:])],
-        i=i * step,
-        j=j * step,
+        i=i,
+        j=j,
         weight=np.where(i == j, 0.5, 1.0) * batch.edge_weight[edge],
         features=labels[edge],
     )

@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Which pairs the CUDA solver takes in one launch, and how.
 
-The functions work on arrays of NumPy or CuPy: with millions of pairs, sorting them is work for the
-device.
+What concerns single graphs is planned on the host. What concerns pairs works on arrays of NumPy or
+CuPy: sorting millions of them is work for the device.
 """
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 WARP = 32
 MIN_THREADS, MAX_THREADS = 32, 512
@@ -20,36 +21,69 @@ MIN_THREADS, MAX_THREADS = 32, 512
 ENTRIES_A_THREAD = 8
 """Entries of a vector for each thread from which a larger block is taken."""
 
-STRIP_ROWS = (8, 16, 24, 32)
-"""Rows for which there is a kernel of strips; graphs of more nodes take blocks."""
-
-STRIP_WARPS = 4
-"""Strips that a block solves at a time."""
-
 VECTORS, VECTORS_WITH_GRADIENT = 6, 7
 """Vectors of a pair, as in ``cuda/pair.cuh``."""
 
 MEMORY = ("GLOBAL", "SHARED_P", "SHARED")
 """Where the vectors of a pair may lie, as ``mgk::Memory`` says."""
 
-SHARED_STEP = 8192
-"""Steps in which shared memory is asked for [bytes]: each size is a launch of its own."""
+RESIDENT = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24)
+"""Blocks that share the memory of a multiprocessor; each number is a launch of its own."""
 
-STATIC_SHARED = 1024
-"""Shared memory that the kernels use besides vectors, at most [bytes]."""
+RESERVED = 2048
+"""Shared memory that a block costs besides its vectors, at most [bytes]."""
 
-BLACK_COST = 0.55
-"""Cost of a strip whose rows are bipartite, relative to one whose rows are not."""
+STRIP_ROWS = (8, 16, 24, 32)
+"""Rows for which there is a kernel of strips; graphs of more nodes take blocks."""
+
+STRIP_WARPS = (1, 2, 4)
+"""Warps of a strip for which there is a kernel; graphs on more lanes take blocks."""
+
+BLACK_COST = 0.6
+"""Cost of a pair whose rows are bipartite, relative to one whose rows are not."""
+
+BLOCK_WARPS = 4
+"""Warps of a block that solves strips."""
 
 
 @dataclass(frozen=True)
-class Graphs:
-    """What planning reads of each graph; arrays of shape (n_graphs,), of NumPy or CuPy."""
+class BlockGraphs:
+    """What planning of blocks reads of each graph; arrays of shape (n_graphs,).
+
+    Attributes
+    ----------
+    size, n_entries : array of int64
+        Nodes, and entries of the adjacency matrix.
+    is_bipartite : array of bool
+        Whether half of the rows can be eliminated.
+    """
 
     size: Any
     n_entries: Any
     is_bipartite: Any
-    most: Any  # entries of the node that has the most
+
+
+@dataclass(frozen=True)
+class StripGraphs:
+    """How each graph may stand in strips; arrays of shape (n_graphs,).
+
+    Attributes
+    ----------
+    rank : array of int64
+        The graph of the lower rank stands along the rows. Graphs of the same rank stand side by
+        side on the lanes of one strip.
+    kind : array of int64
+        Number of the kernel for the graph on the lanes: warps and entries in registers; -1 where
+        there is none.
+    rows : array of int64
+        Number of the kernel for the graph along the rows, -1 where there is none.
+    has_loop : array of bool
+        Whether there is a self-loop.
+    """
+
+    rank: Any
+    kind: Any
+    rows: Any
     has_loop: Any
 
 
@@ -69,9 +103,9 @@ class Launch:
         One of `MEMORY`; for strips always ``"SHARED"``.
     size : int
         Numbers of the largest pair that lie in the workspace.
-    rows, slots : int
-        For strips, rows and entries in registers that the kernel is compiled for; rows is 0 for
-        blocks.
+    warps, rows, slots : int
+        For strips, warps, rows and entries in registers that the kernel is compiled for; 0 for
+        blocks of one pair.
     """
 
     begin: int
@@ -80,6 +114,7 @@ class Launch:
     shared_bytes: int
     memory: str = "SHARED"
     size: int = 0
+    warps: int = 0
     rows: int = 0
     slots: int = 0
 
@@ -114,121 +149,175 @@ def padded(size):
     return -(-size // WARP) * WARP
 
 
-def a_strip(size):
-    """Graphs of a size that stand side by side in a strip."""
-    return WARP // size
-
-
-def plan_blocks(xp, graphs: Graphs, pairs, n_vectors: int, itemsize: int, limit: int) -> Plan:
+def plan_blocks(xp, graphs: BlockGraphs, pairs, n_vectors: int, itemsize: int, limit: int) -> Plan:
     """Sort pairs into launches of one pair a block, the costly ones first.
 
     Parameters
     ----------
     xp : module
         NumPy or CuPy, whose arrays the others are.
-    graphs : Graphs
+    graphs : BlockGraphs
         The graphs.
     pairs : array of shape (2, n_pairs)
         Graphs.
     n_vectors, itemsize : int
         Vectors of a pair, and bytes of a number.
     limit : int
-        Shared memory that a block may have [bytes].
+        Shared memory of a multiprocessor [bytes].
     """
-    first, second = graphs.size[pairs]
-    swapped = second * padded(first) < first * padded(second)
+    size, n_entries = graphs.size, graphs.n_entries
+    weight = size * xp.where(graphs.is_bipartite, BLACK_COST, 1.0)
+    swapped = weight[pairs[1]] * padded(size[pairs[0]]) < weight[pairs[0]] * padded(size[pairs[1]])
     pairs = xp.where(swapped, pairs[::-1], pairs)
-    size = graphs.size[pairs[0]] * padded(graphs.size[pairs[1]])
-    threads = xp.full(len(size), MIN_THREADS)
+    area = size[pairs[0]] * padded(size[pairs[1]])
+    threads = xp.full(len(area), MIN_THREADS)
     for more in 2 ** np.arange(6, int(np.log2(MAX_THREADS)) + 1):
-        threads = xp.where(size > ENTRIES_A_THREAD * int(more) / 2, int(more), threads)
-    one, all_of_them = (_in_steps(size * n * itemsize) for n in (1, n_vectors))
-    most = limit - STATIC_SHARED
-    memory = (one <= most) * 1 + (all_of_them <= most)
-    shared = xp.where(memory == 2, all_of_them, xp.where(memory == 1, one, 0))
-    cost = graphs.n_entries[pairs[0]] * graphs.n_entries[pairs[1]] + 8 * size
+        threads = xp.where(area > ENTRIES_A_THREAD * int(more) / 2, int(more), threads)
+    whole = _resident(xp, area * (n_vectors * itemsize), limit)
+    only_p = _resident(xp, area * itemsize, limit)
+    memory = xp.where(whole > 0, 2, xp.where(only_p > 0, 1, 0))
+    resident = xp.where(whole > 0, whole, only_p)
+    cost = n_entries[pairs[0]] * n_entries[pairs[1]] + 8 * area
     # Largest pairs first; those of one kind of launch stand together.
-    key = (2 - memory) * 2**40 + threads * 2**30 + shared
-    order = xp.lexsort(xp.stack([-cost, -key]))
-    key, size = key[order], size[order]
-    cuts = xp.flatnonzero(key[1:] != key[:-1]) + 1
-    edges = [0, *cuts.tolist(), len(key)] if len(key) else []
+    kind = (memory * 64 + resident) * 1024 + MAX_THREADS - threads
+    order = xp.lexsort(xp.stack([-cost, kind]))
+    kind, area = kind[order], area[order]
     launches = []
-    for begin, end in itertools.pairwise(edges):
+    for begin, end in pairwise(_cuts(xp, kind)):
         place = order[begin]
-        where = MEMORY[int(memory[place])]
+        where, blocks = MEMORY[int(memory[place])], int(resident[place])
         apart = {"GLOBAL": n_vectors, "SHARED_P": n_vectors - 1, "SHARED": 0}[where]
-        numbers = int(size[begin:end].max()) * apart
-        launches.append(Launch(begin, end, int(threads[place]), int(shared[place]), where, numbers))
+        shared = limit // blocks - RESERVED if blocks else 0
+        numbers = int(area[begin:end].max()) * apart
+        launches.append(Launch(begin, end, int(threads[place]), shared, where, numbers))
     return Plan(pairs[:, order].astype(np.int32), order, swapped[order], [], launches)
 
 
-def _in_steps(n_bytes):
-    """Round a number of bytes up to the steps in which shared memory is asked for."""
-    return -(-n_bytes // SHARED_STEP) * SHARED_STEP
+def _resident(xp, n_bytes, limit: int):
+    """Blocks that find room on a multiprocessor, of those in `RESIDENT`; 0 for none."""
+    found = xp.zeros(len(n_bytes), np.int64)
+    for number in RESIDENT:
+        found = xp.where(n_bytes <= limit // number - RESERVED, number, found)
+    return found
 
 
-def strip_bytes(rows: int, itemsize: int) -> int:
-    """Shared memory of a warp that solves a strip, as in ``cuda/strip.cuh``."""
-    return (2 * rows * WARP + rows) * itemsize + 2 * WARP * 4
+def _cuts(xp, kind) -> list[int]:
+    """Find the ends of the runs of equal elements; 0 stands in front."""
+    if len(kind) == 0:
+        return []
+    return [0, *(xp.flatnonzero(kind[1:] != kind[:-1]) + 1).tolist(), len(kind)]
 
 
-def strip_rows(size: int) -> int:
-    """Rows of the kernel that takes a graph of that size."""
-    return next(rows for rows in STRIP_ROWS if size <= rows)
-
-
-def fits_strips(xp, graphs: Graphs, pairs, most_slots: int):
-    """Whether each pair may be solved in a strip."""
-    small = (graphs.size <= WARP) & (graphs.most <= most_slots)
-    both_loop = graphs.has_loop[pairs[0]] & graphs.has_loop[pairs[1]]
-    return small[pairs[0]] & small[pairs[1]] & ~both_loop
-
-
-def plan_strips(xp, graphs: Graphs, pairs, slots: tuple[int, ...], itemsize: int) -> Plan:
-    """Sort pairs into strips: one graph along the rows, several of about one size on the lanes.
+def rank_for_strips(
+    size: NDArray, most: NDArray, is_bipartite: NDArray, has_loop: NDArray, slots: tuple[int, ...]
+) -> StripGraphs:
+    """Say how each graph may stand in strips.
 
     Parameters
     ----------
-    xp, graphs, pairs, itemsize
-        As for `plan_blocks`; all pairs pass `fits_strips`.
+    size, most : ndarray of shape (n_graphs,)
+        Nodes of each graph, and entries of the node that has the most.
+    is_bipartite, has_loop : ndarray of shape (n_graphs,), bool
+        What each graph is.
     slots : tuple of int
-        Numbers of entries in registers that there are kernels for; the last serves all graphs.
+        Numbers of entries in registers that there are kernels for.
     """
-    rows = xp.asarray([strip_rows(k) for k in range(WARP + 1)])
-    size, cost = graphs.size, xp.where(graphs.is_bipartite, BLACK_COST, 1.0)
-    here = size[pairs[0]] * cost[pairs[0]] / a_strip(size[pairs[1]])
-    there = size[pairs[1]] * cost[pairs[1]] / a_strip(size[pairs[0]])
-    swapped = there < here
+    warps = np.searchsorted(np.array(STRIP_WARPS) * WARP, size)
+    slot = np.searchsorted(slots, most)
+    is_lane = (warps < len(STRIP_WARPS)) & (slot < len(slots))
+    kind = np.where(is_lane, warps * len(slots) + slot, -1)
+    rows = np.searchsorted(STRIP_ROWS, size)
+    rows = np.where(rows < len(STRIP_ROWS), rows, -1)
+    # Rows only, then those that are best as rows, then the large ones.
+    group = np.where(is_lane, 1 + 2 * kind + ~is_bipartite, 0)
+    rank = np.empty(len(size), np.int64)
+    n_ranks = 0
+    for number in np.unique(group):
+        members = np.flatnonzero(group == number)
+        side_by_side = number > 0 and warps[members[0]] == 0
+        own = _share_lanes(size[members]) if side_by_side else np.arange(len(members))
+        rank[members] = n_ranks + own
+        n_ranks += own.max() + 1
+    return StripGraphs(rank, kind, rows, has_loop)
+
+
+def _share_lanes(size: NDArray) -> NDArray:
+    """Put graphs side by side on a warp, large ones with small ones; returns the warp of each."""
+    order = np.argsort(-size, kind="stable").tolist()
+    warp = np.empty(len(size), np.int64)
+    sizes, lo, hi, number = size.tolist(), 0, len(size) - 1, 0
+    while lo <= hi:
+        room = WARP - sizes[order[lo]]
+        warp[order[lo]] = number
+        lo += 1
+        while lo <= hi and sizes[order[hi]] <= room:
+            room -= sizes[order[hi]]
+            warp[order[hi]] = number
+            hi -= 1
+        number += 1
+    return warp
+
+
+def orient_for_strips(xp, graphs: StripGraphs, pairs) -> tuple[Any, Any, Any]:
+    """Exchange rows and columns where that is better.
+
+    Returns
+    -------
+    pairs : array of shape (2, n_pairs)
+        The pairs.
+    swapped, fits : array of shape (n_pairs,), bool
+        Which are exchanged, and which may be solved in strips.
+    """
+    first, second = graphs.rank[pairs]
+    swapped = second < first
     pairs = xp.where(swapped, pairs[::-1], pairs)
-    beside = a_strip(size[pairs[1]])
-    wanted = xp.zeros(len(beside), np.int64)
-    for number in slots[:-1]:
-        wanted += graphs.most[pairs[1]] > number
-    kind = rows[size[pairs[0]]] * len(slots) + wanted
-    # One number to sort by: kind, largest first, then rows, then graphs that share a strip.
-    key = ((64 * len(slots) - kind) * (len(size) + 1) + pairs[0]) * (WARP + 1) + beside
+    fits = (graphs.rows[pairs[0]] >= 0) & (graphs.kind[pairs[1]] >= 0)
+    return pairs, swapped, fits & ~(graphs.has_loop[pairs[0]] & graphs.has_loop[pairs[1]])
+
+
+def plan_strips(
+    xp, graphs: StripGraphs, pairs, swapped, slots: tuple[int, ...], itemsize: int
+) -> Plan:
+    """Sort pairs, oriented and fit for it, into strips.
+
+    Parameters
+    ----------
+    xp, itemsize
+        As for `plan_blocks`.
+    graphs : StripGraphs
+        What `rank_for_strips` says, as arrays of xp.
+    pairs, swapped : array
+        As `orient_for_strips` returns them.
+    slots : tuple of int
+        As for `rank_for_strips`.
+    """
+    kind = graphs.kind[pairs[1]] * len(STRIP_ROWS) + graphs.rows[pairs[0]]
+    last = len(slots) * len(STRIP_WARPS) * len(STRIP_ROWS)
+    n = len(graphs.rank) + 1
+    # One number to sort by: the costly kinds first, then rows, then graphs that share a strip.
+    key = ((last - kind) * n + pairs[0]) * n + graphs.rank[pairs[1]]
     order = xp.argsort(key)
-    key, pairs, kind, beside = key[order], pairs[:, order], kind[order], beside[order]
-    place = xp.arange(len(key))
+    key, pairs, kind = key[order], pairs[:, order], kind[order]
     starts = xp.ones(len(key), bool)
     starts[1:] = key[1:] != key[:-1]
-    run = _running_start(xp, starts)
-    begin = xp.flatnonzero((place - run) % beside == 0)
-    cuts = [0, *(xp.flatnonzero(kind[1:] != kind[:-1]) + 1).tolist(), len(key)]
+    begin = xp.flatnonzero(starts)
     launches, begins = [], []
-    for first, last in itertools.pairwise(cuts):
-        lo, hi = (int(xp.searchsorted(begin, xp.asarray([at]))[0]) for at in (first, last))
-        begins.append(xp.concatenate([begin[lo:hi], xp.asarray([last])]).astype(np.int32))
-        n_rows, slot = divmod(int(kind[first]), len(slots))
-        shared = STRIP_WARPS * strip_bytes(n_rows, itemsize)
+    for first, end in pairwise(_cuts(xp, kind)):
+        lo, hi = xp.searchsorted(begin, xp.asarray([first, end])).tolist()
+        begins.append(xp.concatenate([begin[lo:hi], xp.asarray([end])]).astype(np.int32))
+        lanes, row = divmod(int(kind[first]), len(STRIP_ROWS))
+        warp, slot = divmod(lanes, len(slots))
+        rows, warps = STRIP_ROWS[row], STRIP_WARPS[warp]
+        a_block = 1 if warps > 1 else BLOCK_WARPS
+        shared = a_block * strip_bytes(warps, rows, itemsize)
+        threads = a_block * warps * WARP
         launches.append(
-            Launch(first, last, STRIP_WARPS * WARP, shared, rows=n_rows, slots=slots[slot])
+            Launch(first, end, threads, shared, warps=warps, rows=rows, slots=slots[slot])
         )
     return Plan(pairs.astype(np.int32), order, swapped[order], begins, launches)
 
 
-def _running_start(xp, starts):
-    """Place at which the run of each element began."""
-    first = xp.flatnonzero(starts)
-    return first[xp.cumsum(starts) - 1]
+def strip_bytes(warps: int, rows: int, itemsize: int) -> int:
+    """Shared memory of a strip, as in ``cuda/strip.cuh``."""
+    numbers = 2 * rows * warps * WARP + rows + (warps + 1) // 2 * 2
+    return numbers * itemsize + 2 * warps * WARP * 4

@@ -37,6 +37,13 @@ struct {name}_code {{
     Real weight;
     Label features;
     __device__ const Label& label() const {{ return features; }}
+    // The entry that another lane holds.
+    __device__ Entry from(int lane) const {{
+      Entry other = {{__shfl_sync(mgk::ALL, column, lane), __shfl_sync(mgk::ALL, weight, lane)}};
+      for (int k = 0; k < {n_features}; ++k)
+        other.features.x[k] = __shfl_sync(mgk::ALL, features.x[k], lane);
+      return other;
+    }}
   }};
 
   // Attribute by which entries are sorted.
@@ -144,18 +151,19 @@ class StripKernel:
     ----------
     threads, blocks : int
         Threads of a block, and blocks that a multiprocessor is to hold.
-    rows, slots : int
-        Rows, and entries of a lane's node, that are kept in registers.
+    warps, rows, slots : int
+        Warps of a strip; rows, and entries of a lane's node, that are kept in registers.
     """
 
     threads: int
     blocks: int
+    warps: int
     rows: int
     slots: int
 
     def call(self, node: str, edge: str) -> str:
         """Print the call of the device function."""
-        arguments = f"Real, {node}, {edge}, {self.rows}, {self.slots}"
+        arguments = f"Real, {node}, {edge}, {self.warps}, {self.rows}, {self.slots}"
         return f"mgk::solve_strips<{arguments}>(problem, strips, work, results)"
 
 

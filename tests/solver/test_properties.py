@@ -3,7 +3,7 @@
 
 import numpy as np
 import pytest
-from cases import BACKENDS, OPTIONS, make_kernel, random_graph
+from cases import HERE, OPTIONS, make_kernel, random_graph
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import as_batch
@@ -24,7 +24,7 @@ def graphs(draw):
     )
 
 
-backends = st.sampled_from(BACKENDS)
+backends = st.sampled_from(HERE)
 options = st.sampled_from(sorted(OPTIONS))
 lists = st.lists(graphs(), min_size=2, max_size=4)
 
@@ -45,7 +45,7 @@ def test_symmetric_finite_and_positive_semidefinite(graphs, backend, options):
 def test_backends_agree(graphs, options):
     batch = as_batch(graphs)
     expected, slopes = make_kernel(backend="reference", options=options)(batch, eval_gradient=True)
-    for backend in BACKENDS:
+    for backend in HERE:
         K, gradient = make_kernel(backend=backend, options=options)(batch, eval_gradient=True)
         np.testing.assert_allclose(K, expected, rtol=1e-10, atol=1e-15)
         np.testing.assert_allclose(gradient, slopes, rtol=1e-8, atol=1e-10)

@@ -6,6 +6,7 @@ Any C++ compiler takes them where ``__device__`` is defined empty.
 
 from collections.abc import Mapping
 from functools import cache
+from math import log
 
 from sklearn_mgk.base_kernels.codegen.statements import commented, kernel_code
 
@@ -71,7 +72,7 @@ def cuda_source(kernel, dims: Mapping[str, int]) -> str:
 @cache
 def _printer():
     """Printer of C expressions whose numbers all have the type T."""
-    from sympy import S
+    from sympy import Mul, S
     from sympy.printing.c import C99CodePrinter
 
     class Printer(C99CodePrinter):
@@ -98,6 +99,16 @@ def _printer():
             if exponent == S.Half:
                 return f"sqrt({base})"
             return f"pow({base}, {self._print(exponent)})"
+
+        def _print_exp(self, exponential):
+            # Powers of two are what the hardware computes. What depends on hyperparameters alone
+            # stands together, so that the compiler takes it out of loops.
+            factors = Mul.make_args(exponential.args[0])
+            is_label = [any(s.name[0] in "xy" for s in f.free_symbols) for f in factors]
+            fixed = [f for f, reads in zip(factors, is_label, strict=True) if not reads]
+            rest = [f for f, reads in zip(factors, is_label, strict=True) if reads]
+            scale = f"({self._print(Mul(*fixed))}) * T({1 / log(2)!r})"
+            return f"exp2(({scale}) * ({self._print(Mul(*rest))}))"
 
         def _print_Piecewise(self, piecewise):
             *cases, (otherwise, _) = piecewise.args

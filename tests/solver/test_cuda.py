@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The ways through the CUDA solver give the same answers; needs a device."""
+
+import numpy as np
+import pytest
+from cases import GRAPH_SETS, make_kernel, path, random_graph
+from oracles import as_batch
+
+from sklearn_mgk import MarginalizedGraphKernel
+from sklearn_mgk.base_kernels import FunctionKernel
+
+pytestmark = pytest.mark.gpu
+MIXED = [
+    *(random_graph(n, 0.2, n) for n in (3, 8, 17, 24, 33, 50, 70)),
+    *(path(n) for n in (5, 31, 40)),
+    random_graph(14, 0.4, 1, loops=True, parallel=True),
+]
+LARGE = [random_graph(n, 0.03, n) for n in (150, 260)]
+
+
+@pytest.fixture(params=["table", "code"])
+def solver(request, monkeypatch):
+    """The module of the solver, made to read edge kernels in one way."""
+    from sklearn_mgk.solver import cuda
+
+    monkeypatch.setattr(cuda, "MAX_TABLE_LABELS", 10**6 if request.param == "table" else 0)
+    return cuda
+
+
+def both(graphs, **options):
+    batch = as_batch(graphs)
+    found = make_kernel("product", "product", "cuda", **options)
+    return batch, found, make_kernel("product", "product", "reference", **options)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_values_of_graphs_of_all_sizes(solver, dtype):
+    batch, kernel, reference = both(MIXED, dtype="float64")
+    kernel = kernel.set_params(dtype=dtype)
+    rtol = 1e-9 if dtype == "float64" else 3e-6
+    np.testing.assert_allclose(kernel(batch), reference(batch), rtol=rtol)
+
+
+def test_narrow_windows(solver):
+    batch = as_batch(MIXED)
+    expected = make_kernel("delta", "narrow", "reference")(batch)
+    np.testing.assert_allclose(make_kernel("delta", "narrow", "cuda")(batch), expected, rtol=1e-8)
+
+
+def test_gradients_and_nodal_values_of_graphs_of_all_sizes(solver):
+    batch, kernel, reference = both(MIXED)
+    K, gradient = kernel(batch, eval_gradient=True)
+    expected, slopes = reference(batch, eval_gradient=True)
+    np.testing.assert_allclose(K, expected, rtol=1e-9)
+    np.testing.assert_allclose(gradient, slopes, rtol=1e-7, atol=1e-9 * np.abs(slopes).max())
+    np.testing.assert_allclose(kernel.nodal(batch), reference.nodal(batch), rtol=1e-8)
+
+
+@pytest.mark.parametrize("limit", [228 << 10, 100 << 10, 4 << 10])
+def test_vectors_in_shared_memory_or_not(solver, limit, monkeypatch):
+    real = solver._device_limits()
+    monkeypatch.setattr(solver, "_device_limits", lambda: {**real, "shared_all": limit})
+    batch, kernel, reference = both(LARGE)
+    np.testing.assert_allclose(kernel(batch), reference(batch), rtol=1e-9)
+
+
+def test_cross_matrix_and_repeated_pairs(solver):
+    left, right = as_batch(MIXED[:4]), as_batch(MIXED[3:8])
+    kernel = make_kernel("product", "product", "cuda")
+    expected = make_kernel("product", "product", "reference")(left, right)
+    np.testing.assert_allclose(kernel(left, right), expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_runs_agree_to_the_last_bit(solver, dtype):
+    batch = as_batch(MIXED)
+    kernel = make_kernel("product", "product", "cuda", dtype=dtype)
+    np.testing.assert_array_equal(kernel(batch), kernel(batch))
+
+
+def test_no_room_for_vectors_is_an_error_that_says_so(solver, monkeypatch):
+    real = solver._device_limits()
+    monkeypatch.setattr(solver, "_device_limits", lambda: {**real, "shared_all": 4 << 10})
+    monkeypatch.setattr(solver, "_free_memory", lambda: 1000)
+    with pytest.raises(MemoryError, match=r"needs .* GB of device memory.*backend='cpu'"):
+        make_kernel("delta", "smooth", "cuda")(as_batch(LARGE))
+
+
+def test_kernel_without_formula_and_with_too_many_labels_is_refused(monkeypatch):
+    from sklearn_mgk.solver import cuda
+
+    monkeypatch.setattr(cuda, "LARGEST_TABLE", 3)
+    monkeypatch.setattr(cuda, "MAX_TABLE_LABELS", 2)
+    node = FunctionKernel("charge", lambda x, y: 1.0 * (x == y))
+    with pytest.raises(ValueError, match="write it as a formula, round the labels"):
+        MarginalizedGraphKernel(node, backend="cuda")(as_batch(GRAPH_SETS["sparse"]))
+
+
+def test_auto_prefers_the_device():
+    from sklearn_mgk import available_backends
+
+    assert available_backends()[0] == "cuda"

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the CUDA solver is given: layouts and launches, which need no device."""
+
+import itertools
+
+import numpy as np
+import pytest
+from cases import GRAPH_SETS, make_kernel, random_graph
+from hypothesis import given
+from hypothesis import strategies as st
+from oracles import as_batch
+
+from sklearn_mgk.plan import make_problem
+from sklearn_mgk.solver import device_plan
+from sklearn_mgk.solver.device_layout import arcs, bonds, entry_records, sort_entries
+from sklearn_mgk.solver.device_plan import (
+    RESERVED,
+    STRIP_ROWS,
+    STRIP_WARPS,
+    WARP,
+    BlockGraphs,
+    orient_for_strips,
+    padded,
+    plan_blocks,
+    plan_strips,
+    rank_for_strips,
+)
+from sklearn_mgk.solver.layout import colour_order, plain_order
+from sklearn_mgk.solver.topology import topology
+
+LIMIT = 228 << 10
+SLOTS = (4, 8)
+sizes = st.lists(st.integers(1, 200), min_size=1, max_size=12)
+
+
+def adjacency(graph, n, source, target, weight):
+    """Dense matrix of entries given one by one."""
+    matrix = np.zeros((n, n))
+    np.add.at(matrix, (source, target), weight)
+    return matrix
+
+
+def expected(batch, g):
+    graph = batch[g]
+    i, j = graph.edge_index
+    matrix = adjacency(g, graph.n_nodes, i, j, graph.edge_weight)
+    return matrix + matrix.T - np.diag(matrix.diagonal())
+
+
+@pytest.fixture(params=["sparse", "trees and rings", "loops and parallel edges", "dense"])
+def problem(request):
+    return make_problem(make_kernel("delta", "smooth"), as_batch(GRAPH_SETS[request.param]))
+
+
+@pytest.mark.parametrize("has_key", [False, True])
+def test_entries_are_the_adjacency_matrices(problem, has_key):
+    batch, edges = problem.batch, topology(problem.batch)
+    key = batch.edges["length"] if has_key else None
+    order = colour_order(batch, edges)
+    entries = sort_entries(batch, edges, order, key)
+    records = entry_records(entries, np.arange(batch.n_edges), np.dtype("float32"))
+    assert records.dtype.itemsize == 16
+    degree = np.diff(entries.row_ptr)
+    for g in range(len(batch)):
+        rows = slice(batch.node_ptr[g], batch.node_ptr[g + 1])
+        n, n_red, local = batch.sizes[g], int(order.n_red[g]), entries.local[rows]
+        for colour in (degree[rows][:n_red], degree[rows][n_red:]):
+            assert (np.diff(colour) <= 0).all()
+        own = slice(entries.row_ptr[rows.start], entries.row_ptr[rows.stop])
+        source = np.repeat(local, degree[rows])
+        target = local[records["column"][own]]
+        found = adjacency(g, n, source, target, records["weight"][own])
+        np.testing.assert_allclose(found, expected(batch, g), rtol=1e-6)
+        if has_key:
+            for lo, hi in zip(entries.row_ptr[rows], entries.row_ptr[1:][rows], strict=True):
+                assert (np.diff(key[entries.edge[lo:hi]]) >= 0).all()
+
+
+def test_arcs_are_the_adjacency_matrices(problem):
+    batch, edges = problem.batch, topology(problem.batch)
+    order = colour_order(batch, edges)
+    entries = sort_entries(batch, edges, order, None)
+    codes = problem.edge.labels.codes
+    form = arcs(edges, order, entries, codes, np.dtype("float64"))
+    for g in range(len(batch)):
+        local, source, code, rows = order.local[batch.node_ptr[g] :], -1, -1, []
+        for k in range(form.edge_ptr[g], form.edge_ptr[g + 1]):
+            arc = form.edges[k]
+            source = arc["source"] if arc["source"] >= 0 else source
+            code = arc["code"] if arc["code"] >= 0 else code
+            assert (source < form.n_red[g]) == (k < form.edge_half[g])
+            rows.append((local[source], local[arc["target"]], arc["weight"], code))
+        i, j, weight, label = np.array(rows).reshape(-1, 4).T
+        found = adjacency(g, batch.sizes[g], i.astype(int), j.astype(int), weight)
+        np.testing.assert_allclose(found, expected(batch, g))
+        own = np.flatnonzero(batch.edge_graph == g)
+        assert set(label) <= set(codes[own])
+
+
+def test_bonds_are_the_edges(problem):
+    batch, edges = problem.batch, topology(problem.batch)
+    order, length = plain_order(batch), batch.edges["length"]
+    entries = sort_entries(batch, edges, order, length)
+    form = bonds(problem, edges, order, entries, length[:, None], length)
+    for g in range(len(batch)):
+        own = form.edges[form.edge_ptr[g] : form.edge_ptr[g + 1]]
+        matrix = adjacency(g, batch.sizes[g], own["i"], own["j"], own["weight"])
+        # A loop has half its weight, and both of its directions are counted.
+        np.testing.assert_allclose(matrix + matrix.T, expected(batch, g))
+        assert (np.diff(own["features"][:, 0]) >= 0).all()
+
+
+def all_pairs(n):
+    return np.stack(np.triu_indices(n))
+
+
+@given(sizes=sizes, n_vectors=st.sampled_from([6, 7]), itemsize=st.sampled_from([4, 8]))
+def test_each_pair_is_in_one_block_launch_that_has_room(sizes, n_vectors, itemsize):
+    size = np.array(sizes)
+    graphs = BlockGraphs(size, 3 * size, size % 2 == 0)
+    pairs = all_pairs(len(size))
+    plan = plan_blocks(np, graphs, pairs, n_vectors, itemsize, LIMIT)
+    assert sorted(plan.order.tolist()) == list(range(pairs.shape[1]))
+    assert [launch.begin for launch in plan.launches[1:]] == [x.end for x in plan.launches[:-1]]
+    back = np.where(plan.swapped, plan.pairs[::-1], plan.pairs)
+    np.testing.assert_array_equal(back, pairs[:, plan.order])
+    for launch in plan.launches:
+        own = plan.pairs[:, launch.begin : launch.end]
+        area = size[own[0]] * padded(size[own[1]])
+        inside = {"SHARED": n_vectors, "SHARED_P": 1, "GLOBAL": 0}[launch.memory]
+        assert (area * inside * itemsize <= launch.shared_bytes).all()
+        assert (area * (n_vectors - inside) <= launch.size).all()
+        assert launch.shared_bytes <= LIMIT - RESERVED
+
+
+@given(sizes=sizes, seed=st.integers(0, 99))
+def test_each_pair_is_in_one_strip_that_has_room(sizes, seed):
+    rng, size = np.random.default_rng(seed), np.array(sizes)
+    most = rng.integers(1, 12, len(size))
+    ranked = rank_for_strips(
+        size, most, rng.random(len(size)) < 0.5, rng.random(len(size)) < 0.2, SLOTS
+    )
+    pairs = all_pairs(len(size))
+    oriented, swapped, fits = orient_for_strips(np, ranked, pairs)
+    small = (size <= WARP) & (most <= SLOTS[-1])
+    loops = ranked.has_loop[pairs[0]] & ranked.has_loop[pairs[1]]
+    assert fits[small[pairs].all(axis=0) & ~loops].all()
+    if not fits.any():
+        return
+    plan = plan_strips(np, ranked, oriented[:, fits], swapped[fits], SLOTS, 4)
+    assert sorted(plan.order.tolist()) == list(range(fits.sum()))
+    for launch, begin in zip(plan.launches, plan.strip_begin, strict=True):
+        assert (begin[0], begin[-1]) == (launch.begin, launch.end)
+        for lo, hi in itertools.pairwise(begin):
+            rows, lanes = plan.pairs[:, lo:hi]
+            assert hi > lo
+            assert (rows == rows[0]).all()
+            assert size[rows[0]] <= launch.rows
+            assert size[lanes].sum() <= launch.warps * WARP
+            assert hi == lo + 1 or launch.warps == 1
+            assert most[lanes].max() <= launch.slots
+
+
+def test_large_graphs_and_many_entries_take_no_strips():
+    size, most = np.array([10, 200, 20, 10]), np.array([3, 3, 99, 3])
+    ranked = rank_for_strips(size, most, np.zeros(4, bool), np.zeros(4, bool), SLOTS)
+    assert ranked.kind.tolist()[1:3] == [-1, -1]
+    assert ranked.rows[1] == -1
+    assert max(STRIP_ROWS) == WARP
+    assert max(STRIP_WARPS) * WARP < 200
+
+
+def test_too_many_entries_are_refused(monkeypatch):
+    monkeypatch.setattr("sklearn_mgk.solver.device_layout.MAX_ENTRIES", 3)
+    batch = as_batch([random_graph(6, 0.9, 1)])
+    edges = topology(batch)
+    with pytest.raises(ValueError, match="give fewer graphs at a time"):
+        sort_entries(batch, edges, plain_order(batch), None)
+
+
+def test_shared_memory_of_a_strip():
+    # p and y, the starts, one partial sum (kept to eight bytes), the windows.
+    assert device_plan.strip_bytes(1, 8, 4) == (2 * 8 * 32 + 8 + 2) * 4 + 2 * 32 * 4

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The CUDA solver compiles, for every form of base kernel and several architectures."""
+
+import numpy as np
+import nvrtc
+import pytest
+
+from sklearn_mgk.base_kernels import (
+    Constant,
+    FormulaKernel,
+    KroneckerDelta,
+    RationalQuadratic,
+    SquaredExponential,
+)
+from sklearn_mgk.solver.device_plan import MEMORY, STRIP_ROWS, STRIP_WARPS
+from sklearn_mgk.solver.device_source import BlockKernel, KernelForm, StripKernel, solver_source
+
+TABLE = KernelForm(2)
+KERNELS = [
+    SquaredExponential("length"),
+    KroneckerDelta("order", h=0.5) * SquaredExponential("length"),
+    RationalQuadratic("length") ** 2,
+    0.5 * SquaredExponential("vector") + Constant(0.2, (0.1, 1.0)),
+    FormulaKernel("length", "exp(-s * abs(x - y))", {"s": (0.8, (0.01, 10.0))}),
+]
+CODE = KernelForm.of_code(KERNELS[0], {"length": 0}, 1, 0)
+BLOCK = BlockKernel(256, 3, 8, "SHARED", False)
+STRIP = StripKernel(128, 5, 1, 24, 4)
+OPTIONS = ("--use_fast_math",)
+
+
+def compile_for(architecture, node, edge, dtype, kernel):
+    source = solver_source(node, edge, np.dtype(dtype), kernel)
+    compiled, log = nvrtc.compile_cuda(source, architecture, OPTIONS)
+    assert compiled, log
+    assert "error" not in log
+
+
+@pytest.mark.parametrize("architecture", nvrtc.architectures())
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("edge", [TABLE, CODE], ids=["table", "code"])
+@pytest.mark.parametrize(
+    "kernel",
+    [BLOCK, BlockKernel(512, 1, 4, "GLOBAL", True), STRIP],
+    ids=["block", "gradient", "strip"],
+)
+def test_every_architecture(kernel, edge, dtype, architecture):
+    compile_for(architecture, TABLE, edge, dtype, kernel)
+
+
+@pytest.mark.parametrize("memory", MEMORY)
+@pytest.mark.parametrize("gradient", [False, True])
+@pytest.mark.parametrize("slots", [4, 8])
+def test_every_block(memory, gradient, slots):
+    compile_for(90, CODE, CODE, "float32", BlockKernel(256, 2, slots, memory, gradient))
+
+
+@pytest.mark.parametrize("warps", STRIP_WARPS)
+@pytest.mark.parametrize("rows", STRIP_ROWS)
+def test_every_strip(warps, rows):
+    compile_for(90, TABLE, TABLE, "float32", StripKernel(128, 2, warps, rows, 8))
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+@pytest.mark.parametrize("role", ["node", "edge"])
+def test_every_form_of_code(kernel, role):
+    dims = {name: 3 * (name == "vector") for name in kernel.attributes}
+    form = KernelForm.of_code(kernel, dims, kernel.n_dims)
+    forms = (form, TABLE) if role == "node" else (TABLE, form)
+    compile_for(90, *forms, "float64", BlockKernel(256, 2, 4, "SHARED", True))
+
+
+def test_no_derivatives_compile_too():
+    compile_for(90, KernelForm(0), KernelForm(0), "float32", BlockKernel(256, 2, 4, "GLOBAL", True))
+
+
+def test_text_is_the_same_every_time():
+    texts = {solver_source(TABLE, CODE, np.dtype("float32"), BLOCK) for _ in range(2)}
+    assert len(texts) == 1
+    assert "#include" not in texts.pop()
