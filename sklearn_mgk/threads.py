@@ -37,6 +37,8 @@ def run(work: Callable[[int, NDArray], None], n: int) -> None:
     if n == 1:
         work(0, counter)
         return
-    with ThreadPoolExecutor(n) as pool:
-        for _ in pool.map(lambda thread: work(thread, counter), range(n)):
-            pass
+    with ThreadPoolExecutor(n - 1) as pool:
+        others = [pool.submit(work, thread, counter) for thread in range(1, n)]
+        work(0, counter)
+        for other in others:
+            other.result()

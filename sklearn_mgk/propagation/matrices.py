@@ -125,8 +125,9 @@ def _check_indices(A: Any) -> None:
     broken = A.indptr[0] != 0 or (lengths < 0).any() or A.indptr[-1] > len(A.indices)
     if broken or len(A.indices) != len(A.data) or len(A.indptr) != A.shape[0] + 1:
         raise ValueError("A is no valid csr matrix: its indptr does not cut its indices into rows")
-    outside = A.indices.size and (A.indices.max() >= A.shape[1] or A.indices.min() < 0)
-    if outside:
+    # Seen as unsigned numbers, negative indices are too large as well: one pass for both.
+    unsigned = A.indices.view(f"u{A.indices.itemsize}")
+    if unsigned.max(initial=0) >= max(A.shape[1], 1):
         at = int(np.argmax((A.indices >= A.shape[1]) | (A.indices < 0)))
         row = int(np.searchsorted(A.indptr, at, side="right")) - 1
         raise ValueError(

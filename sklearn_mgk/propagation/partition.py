@@ -52,17 +52,12 @@ class Partition:
     imbalance: float
 
 
-def row_work(rows: Rows) -> NDArray:
-    """Cost of each row in entries, int64."""
-    return rows.lengths + _ROW_COST
-
-
 def in_order(rows: Rows, n_blocks: int) -> Partition:
     """Cut the rows as they are into blocks of equal work."""
-    work = row_work(rows)
-    blocks = _cut(work, n_blocks)
+    total = total_work(rows)
+    blocks = _cut(total, n_blocks)
     dense = np.zeros(len(blocks) - 1, bool)
-    return Partition(np.empty(0, np.int64), blocks, dense, np.inf, imbalance(work, blocks))
+    return Partition(np.empty(0, np.int64), blocks, dense, np.inf, imbalance(total, blocks))
 
 
 def by_metric(rows: Rows, metric: NDArray, n_blocks: int) -> Partition:
@@ -83,36 +78,36 @@ def by_metric(rows: Rows, metric: NDArray, n_blocks: int) -> Partition:
         The blocks.
     """
     order = np.argsort(-metric, kind="stable")
-    work = row_work(rows)[order]
-    blocks = _cut(work, n_blocks)
+    total = np.append(0, np.cumsum(rows.lengths[order] + _ROW_COST))
+    blocks = _cut(total, n_blocks)
     threshold = float(metric.mean() + metric.std() / 2) if len(metric) else np.inf
-    total = np.concatenate([[0], np.cumsum(metric[order])])
-    mean = np.diff(total[blocks]) / np.diff(blocks)
-    return Partition(order, blocks, mean >= threshold, threshold, imbalance(work, blocks))
+    mean = np.diff(np.append(0, np.cumsum(metric[order]))[blocks]) / np.diff(blocks)
+    return Partition(order, blocks, mean >= threshold, threshold, imbalance(total, blocks))
 
 
-def _cut(work: NDArray, n_blocks: int) -> NDArray:
-    """Where blocks of equal work begin and end; none is empty."""
-    total = np.cumsum(work)
-    shares = np.linspace(0, total[-1] if len(total) else 0, n_blocks + 1)[1:-1]
-    inner = np.searchsorted(total, shares, side="left") + 1
-    return np.unique(np.concatenate([[0], inner[inner < len(work)], [len(work)]]))
+def total_work(rows: Rows) -> NDArray:
+    """Work of the rows up to each one, in their order, from 0 on; int64."""
+    return rows.ptr + _ROW_COST * np.arange(len(rows.ptr))
 
 
-def imbalance(work: NDArray, blocks: NDArray) -> float:
+def _cut(total: NDArray, n_blocks: int) -> NDArray:
+    """Where blocks of equal work begin and end, given the work up to each row; none is empty."""
+    shares = np.linspace(0, total[-1], n_blocks + 1)[1:-1]
+    inner = np.searchsorted(total, shares)
+    return np.unique(np.concatenate([[0], inner, [len(total) - 1]]))
+
+
+def imbalance(total: NDArray, blocks: NDArray) -> float:
     """Work of the heaviest block over the mean; 1 without rows."""
-    if len(work) == 0:
-        return 1.0
-    total = np.concatenate([[0], np.cumsum(work)])[blocks]
-    of_blocks = np.diff(total)
-    return float(of_blocks.max() / of_blocks.mean())
+    work = np.diff(total[blocks])
+    return float(work.max() / work.mean()) if len(work) else 1.0
 
 
 def equal_rows(rows: Rows, n_blocks: int) -> float:
     """Imbalance of as many blocks of equally many rows in their order: without any plan."""
     n = rows.shape[0]
     blocks = np.unique(np.linspace(0, n, min(n, n_blocks) + 1).astype(np.int64))
-    return imbalance(row_work(rows), blocks)
+    return imbalance(total_work(rows), blocks)
 
 
 def hybrid_metric(degree: NDArray, density: NDArray, alpha: float) -> NDArray:

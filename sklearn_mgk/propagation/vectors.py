@@ -18,9 +18,9 @@ WIDTHS = (128, 64, 32, 16, 8, 4, 2, 1)
 """Numbers of columns that the inner loop is compiled for."""
 
 _REGISTERS = 512 if llvm.get_host_cpu_features().get("avx512f") else 256  # bytes for the sums
-_AHEAD = 16  # non-zeros; X is read at random, and a load from memory takes longer than a few rows
+_AHEAD = 32  # non-zeros; X is read at random, and a load from memory takes longer than a few rows
 _LINE = 64  # bytes that a prefetch brings
-_LEVEL_2 = 2  # the cache that it brings them to
+_FAR = 1  # to a cache that has room for them: 3 would be the first level
 
 _I8, _I32, _I64 = (ir.IntType(bits) for bits in (8, 32, 64))
 
@@ -82,7 +82,7 @@ def _prefetch(builder, pointer, n_bytes):
     byte = _I8.as_pointer()
     kind = ir.FunctionType(ir.VoidType(), [byte, _I32, _I32, _I32])
     function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
-    options = [ir.Constant(_I32, number) for number in (0, _LEVEL_2, 1)]
+    options = [ir.Constant(_I32, number) for number in (0, _FAR, 1)]
     for offset in range(0, n_bytes, _LINE):
         line = builder.gep(builder.bitcast(pointer, byte), [ir.Constant(_I64, offset)])
         builder.call(function, [line, *options])
