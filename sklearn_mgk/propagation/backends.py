@@ -13,8 +13,18 @@ from sklearn_mgk.propagation.cpu import multiply
 from sklearn_mgk.propagation.matrices import Rows, as_dense
 from sklearn_mgk.propagation.partition import Partition
 
-Product = Callable[[Any, Any], Any]
-"""What multiplies a dense matrix, into an array given or None."""
+
+class Product(Protocol):
+    """A matrix that is ready to multiply."""
+
+    def __call__(self, X: Any, out: Any) -> Any:
+        """Multiply, into an array given or None; see `SpMMPlan.multiply`."""
+
+    def put(self, X: Any) -> Any:
+        """Return X where this product computes."""
+
+    def get(self, X: Any) -> NDArray:
+        """Return X as an array of the host."""
 
 
 class Backend(Protocol):
@@ -70,6 +80,14 @@ class CPUProduct:
         flat = y.reshape(self.rows.shape[0], x.shape[1])
         multiply(self._typed[x.dtype], self.partition.order, self.partition.blocks, x, flat)
         return y
+
+    def put(self, X: Any) -> Any:
+        """Return X."""
+        return X
+
+    def get(self, X: Any) -> NDArray:
+        """Return X."""
+        return X
 
 
 def checked_output(out: Any, shape: tuple[int, ...], dtype: Any) -> Any:

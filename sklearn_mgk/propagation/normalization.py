@@ -177,21 +177,22 @@ def propagate(
 
 
 def _hop(plan: SpMMPlan, X: NDArray, n_hops: int, hops: str) -> NDArray:
-    """Multiply n_hops times, and gather."""
+    """Multiply n_hops times, and gather; features stay where the products are computed."""
     if hops == "concat":
         n_features = X.shape[1]
         found = np.empty((len(X), (n_hops + 1) * n_features), X.dtype)
         found[:, :n_features] = X
-    total = X.astype(X.dtype, copy=hops == "mean")
+    total = X.copy() if hops == "mean" else X
+    here = plan.put(X)
     for hop in range(1, n_hops + 1):
-        X = plan.multiply(X)
+        here = plan.multiply(here)
         if hops == "concat":
-            found[:, hop * n_features : (hop + 1) * n_features] = X
+            found[:, hop * n_features : (hop + 1) * n_features] = plan.get(here)
         elif hops == "mean":
-            total += X
+            total += plan.get(here)
     if hops == "concat":
         return found
-    return total / (n_hops + 1) if hops == "mean" else X
+    return total / (n_hops + 1) if hops == "mean" else plan.get(here)
 
 
 def check_hops(n_hops: Any, hops: Any) -> None:

@@ -213,6 +213,14 @@ class SpMMPlan:
         """Return A @ X."""
         return self.multiply(X)
 
+    def put(self, X: Any) -> Any:
+        """Return X where the backend computes: a CuPy array with "cuda", X itself otherwise."""
+        return self._product.put(X)
+
+    def get(self, X: Any) -> NDArray:
+        """Return what `put` or `multiply` gave as an array of the host."""
+        return self._product.get(X)
+
     @cached_property
     def _transposed(self) -> SpMMPlan:
         return SpMMPlan(self._rows.transposed(), **self._options)

@@ -45,7 +45,8 @@ def test_kernels_compile_for(architecture, dtype):
 def device(tmp_path_factory):
     """Kernels as functions of the host."""
     path = tmp_path_factory.mktemp("device") / "device.so"
-    options = ["-std=c++20", "-O1", "-shared", "-fPIC", "-pthread", f"-I{ROOT / 'cuda'}"]
+    folders = [f"-I{ROOT / 'cuda'}", f"-I{ROOT / 'tests'}"]
+    options = ["-std=c++20", "-O1", "-shared", "-fPIC", "-pthread", *folders]
     text = Path(__file__).with_name("device.cpp")
     subprocess.run(["g++", *options, "-o", str(path), str(text)], check=True)
     library = ctypes.CDLL(str(path))
