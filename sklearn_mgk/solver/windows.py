@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_mgk.base_kernels.codegen import (
-    FILL_ROW,
+    FILL_BLOCK,
     FILL_ROW_GRADIENT,
     feature_dims,
     features,
@@ -78,7 +78,7 @@ class Windows(NamedTuple):
 class RowCode(NamedTuple):
     """Code of an edge kernel; numba finds out slowly what type it is, so it travels by itself."""
 
-    fill: Callable  # compiled `fill_row` of the kernel
+    fill: Callable  # compiled `fill_block` of the kernel
     fill_gradient: Callable  # compiled `fill_row_gradient` of the kernel, if derivatives are wanted
 
 
@@ -93,7 +93,7 @@ class Windowed(NamedTuple):
     last: NDArray  # (segments x blocks of G,) uint64: the one after the last
     packed: NDArray  # (8 x nodes of G',) rows of p at the ends of four edges
     product: NDArray  # (8 x nodes of G',) what is to be added to the rows
-    values: NDArray  # (edges of G',) float64: one row of the edge kernel
+    values: NDArray  # (4 x edges of G',) float64: the edge kernel of one block
     slopes: NDArray  # (n_theta, edges of G') float64: its derivatives
 
 
@@ -200,7 +200,7 @@ def no_code() -> RowCode:
     return RowCode(
         *(
             numba.cfunc(signature, cache=True)(_do_nothing)
-            for signature in (FILL_ROW, FILL_ROW_GRADIENT)
+            for signature in (FILL_BLOCK, FILL_ROW_GRADIENT)
         )
     )
 
@@ -254,7 +254,7 @@ def make_windowed(pairs, order, windows, code, n_theta, max_values):
         np.empty(blocks, np.uint64),
         np.empty((nodes + THREE) * EIGHT, dtype),
         np.empty((nodes + THREE) * EIGHT, dtype),
-        np.empty(edges),
+        np.empty(FOUR * edges),
         np.empty((n_theta, edges)),
     )
 
@@ -298,13 +298,17 @@ def _find_windows(h, slot, windowed):
 @numba.njit(**FLAGS)
 def _fill_block(block, slot, at, windowed, weights):
     """Write edge kernel times weights, of four edges of G with a window; returns where it ends."""
-    windows, line = windowed.edges, windowed.values
-    lo, hi = windowed.first[slot], windowed.last[slot]
-    for lane in range(FOUR):
-        e = block * FOUR + lane
-        windowed.code.fill(windows.features, e, lo, hi, windows.theta, line)
-        for k in range(hi - lo):
-            weights[at + k * FOUR + lane] = line[k] * windows.weight[e] * windows.weight[lo + k]
+    windows, values = windowed.edges, windowed.values
+    lo, hi, e = windowed.first[slot], windowed.last[slot], block * FOUR
+    windowed.code.fill(windows.features, e, lo, hi, windows.theta, values)
+    w0, w1 = windows.weight[e], windows.weight[e + ONE]
+    w2, w3 = windows.weight[e + TWO], windows.weight[e + THREE]
+    for k in range(hi - lo):
+        cell, weight = k * FOUR, windows.weight[lo + k]
+        weights[at + cell] = values[cell] * w0 * weight
+        weights[at + cell + ONE] = values[cell + ONE] * w1 * weight
+        weights[at + cell + TWO] = values[cell + TWO] * w2 * weight
+        weights[at + cell + THREE] = values[cell + THREE] * w3 * weight
     return at + (hi - lo) * FOUR
 
 
@@ -376,12 +380,13 @@ def precondition_window_loops(strip, lanes, work):
 def _precondition_loop(e, slot, windowed, inverse):
     """Take one self-loop of G with those of G' into a row of the preconditioner."""
     windows, lo, hi = windowed.edges, windowed.first[slot], windowed.last[slot]
-    windowed.code.fill(windows.features, e, lo, hi, windows.theta, windowed.values)
+    lane = e % FOUR
+    windowed.code.fill(windows.features, e - lane, lo, hi, windows.theta, windowed.values)
     for k in range(lo, hi):
         at = windows.i[k]
         if at == windows.j[k] and inverse[at] > 0:
             # Both weights are halves.
-            w = 4 * windowed.values[k - lo] * windows.weight[e] * windows.weight[k]
+            w = 4 * windowed.values[(k - lo) * FOUR + lane] * windows.weight[e] * windows.weight[k]
             inverse[at] = 1 / (1 / inverse[at] - w)
 
 

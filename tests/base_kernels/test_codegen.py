@@ -84,6 +84,9 @@ def test_numba_pairs_equal_the_table(case):
     module.fill_pairs_gradient(labels, ptr, i, j, theta, partials, out_ptr)
     expected = np.concatenate([table[np.ix_(*r)].ravel() for r in rows])
     assert_allclose(values, expected, rtol=ROUNDING)
+    block = np.empty(8)
+    module.fill_block(labels, *map(np.uint64, (0, 3, 5)), theta, block)
+    assert_allclose(block.reshape(2, 4), table[:4, 3:].T, rtol=ROUNDING)
     expected = np.concatenate(
         [gradient[np.ix_(*r)].reshape(len(r[0]) * len(r[1]), -1) for r in rows]
     )

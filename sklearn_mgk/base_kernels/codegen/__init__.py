@@ -4,7 +4,7 @@
 from sklearn_mgk.base_kernels.codegen.cuda import cuda_source
 from sklearn_mgk.base_kernels.codegen.features import feature_dims, features
 from sklearn_mgk.base_kernels.codegen.numba import (
-    FILL_ROW,
+    FILL_BLOCK,
     FILL_ROW_GRADIENT,
     numba_module,
     numba_source,
@@ -12,7 +12,7 @@ from sklearn_mgk.base_kernels.codegen.numba import (
 )
 
 __all__ = [
-    "FILL_ROW",
+    "FILL_BLOCK",
     "FILL_ROW_GRADIENT",
     "cuda_source",
     "feature_dims",

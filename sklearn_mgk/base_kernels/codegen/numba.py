@@ -22,6 +22,7 @@ _MODULE = '''\
 import math
 
 from numba import njit
+from numpy import uint64
 
 from sklearn_mgk.base_kernels.codegen.exponential import exp
 
@@ -41,6 +42,24 @@ def fill_row(features, i, lo, hi, theta, out):
     x, theta = {x}, {theta}
     for j in range(lo, hi):
         out[j - lo] = value(x, {y}, theta)
+
+
+@njit(cache={cache}, nogil=True, error_model="numpy", fastmath={{"contract"}})
+def fill_block(features, i, lo, hi, theta, out):
+    theta = {theta}
+    x0 = {x}
+    i += uint64(1)
+    x1 = {x}
+    i += uint64(1)
+    x2 = {x}
+    i += uint64(1)
+    x3 = {x}
+    for j in range(lo, hi):
+        at, y = uint64(4) * (j - lo), {y}
+        out[at] = value(x0, y, theta)
+        out[at + uint64(1)] = value(x1, y, theta)
+        out[at + uint64(2)] = value(x2, y, theta)
+        out[at + uint64(3)] = value(x3, y, theta)
 
 
 @njit(cache={cache}, nogil=True, error_model="numpy", fastmath={{"contract"}})
@@ -72,7 +91,7 @@ def fill_pairs_gradient(features, ptr, pair_i, pair_j, theta, out, out_ptr):
 def numba_source(kernel, dims: Mapping[str, int]) -> str:
     """Return the text of a numba module for a kernel.
 
-    The module has six functions, whose arguments are float64 arrays unless said otherwise:
+    The module has seven functions, whose arguments are float64 arrays unless said otherwise:
 
     - ``value(x, y, theta)``: the kernel between two labels, each an array or a tuple of its F
       features.
@@ -80,7 +99,9 @@ def numba_source(kernel, dims: Mapping[str, int]) -> str:
       hyperparameter, and the value.
     - ``fill_row(features, i, lo, hi, theta, out)``: label i, a column of features (F, L), against
       the labels lo to hi, written to out, of shape (hi - lo,) or longer.
-    - ``fill_row_gradient``: the same for the derivatives; out has shape (n_free, hi - lo).
+    - ``fill_block(features, i, lo, hi, theta, out)``: labels i to i + 3 against the labels lo to hi,
+      the four values of each of these side by side; i, lo and hi are uint64.
+    - ``fill_row_gradient``: `fill_row` for the derivatives; out has shape (n_free, hi - lo).
     - ``fill_pairs(features, ptr, pair_i, pair_j, theta, out, out_ptr)``: for each pair k, the
       labels ``ptr[i]:ptr[i + 1]`` against the labels ``ptr[j]:ptr[j + 1]``, written row by row to
       ``out[out_ptr[k]:]``; ptr, pair_i, pair_j and out_ptr are integers.
@@ -119,12 +140,12 @@ def numba_module(kernel, dims: Mapping[str, int]) -> ModuleType:
 
 
 _LABELS = (types.float64[:, ::1], types.uint64, types.uint64, types.uint64, types.float64[::1])
-FILL_ROW = types.void(*_LABELS, types.float64[::1])
+FILL_BLOCK = types.void(*_LABELS, types.float64[::1])
 FILL_ROW_GRADIENT = types.void(*_LABELS, types.float64[:, ::1])
 
 
 def row_functions(kernel, dims: Mapping[str, int]) -> tuple[Callable, Callable]:
-    """Return what compiles ``fill_row`` and ``fill_row_gradient`` to functions of one type.
+    """Return what compiles ``fill_block`` and ``fill_row_gradient`` to functions of one type.
 
     Compiled code can take them as arguments without being compiled anew for each kernel.
 
@@ -138,7 +159,7 @@ def row_functions(kernel, dims: Mapping[str, int]) -> tuple[Callable, Callable]:
     module = numba_module(kernel, dims)
     cached = hasattr(module, "__file__")
     return (
-        partial(_first_class, module.fill_row, FILL_ROW, cached),
+        partial(_first_class, module.fill_block, FILL_BLOCK, cached),
         partial(_first_class, module.fill_row_gradient, FILL_ROW_GRADIENT, cached),
     )
 
