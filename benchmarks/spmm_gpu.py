@@ -29,12 +29,14 @@ COLUMNS = (16, 32, 64, 128)
 # Engine, columns of a lane (None: the widest load), rows of X on their way.
 VARIANTS = {
     "rows": ("rows", None, 4),
+    "heavy": ("heavy", None, 4),
     "degree": ("degree", None, 4),
     "dual": ("dual", None, 4),
     "degree, 8 ways": ("degree", None, 8),
     "degree, chunks of 32": ("degree", 1, 4),
     "dual, chunks of 32": ("dual", 1, 4),
 }
+PLANS = ("rows", "heavy", "degree", "dual")
 CALLS = 10
 POWER_LAWS = ((10_000, 10), (100_000, 10), (100_000, 50), (1_000_000, 10))
 
@@ -318,7 +320,7 @@ PEERS = {
     "torch": with_torch,
     "CuPy, Fortran X": lambda A, x: with_cupy(A, x, "F"),
     "CuPy, C X": lambda A, x: with_cupy(A, x, "C"),
-    # Numbers of cuSPARSE: COO 1 to 4 are 1, 2, 3, 5; CSR 1 to 3 are 4, 6, 12.
+    # cuSPARSE numbers its algorithms for compressed rows 4, 6 and 12.
     "cuSPARSE CSR 1": lambda A, x: with_algorithm(A, x, 4),
     "cuSPARSE CSR 2": lambda A, x: with_algorithm(A, x, 6),
     "cuSPARSE CSR 3": lambda A, x: with_algorithm(A, x, 12),
@@ -342,13 +344,13 @@ def table_row(name, A, n_columns, own, peers, captured):
 def plan_row(name, A, prepared):
     """One line on the plans of a matrix."""
     cells = []
-    for variant in ("rows", "degree", "dual"):
+    for variant in PLANS:
         if variant in prepared:
             s = prepared[variant][1]
             balance = f"{s.imbalance:.2f} ({s.imbalance_without:.2f})"
             cells += [f"{1e3 * s.seconds:.1f}", balance, f"{s.n_dense} of {s.n_blocks}"]
     products = [product for product, _ in prepared.values()]
-    return [name, *cells, ", ".join(f"{p.n_items} ({p.n_slots})" for p in products[:3])]
+    return [name, *cells, ", ".join(f"{p.n_items} ({p.n_slots})" for p in products[: len(PLANS)])]
 
 
 def show(rows, plans, ratios, gains) -> None:
@@ -357,7 +359,7 @@ def show(rows, plans, ratios, gains) -> None:
     header = ["matrix", "entries", "columns", *VARIANTS, *PEERS, "best peer : our best"]
     timing.show([*header, "graph: ours", "graph: torch", "X read, TB/s"], rows)
     print("\nPlans: time in ms, imbalance (of equal numbers of rows), dense blocks")
-    parts = [f"{v}: {what}" for v in ("rows", "degree", "dual") for what in ("ms", "", "dense")]
+    parts = [f"{v}: {what}" for v in PLANS for what in ("ms", "", "dense")]
     timing.show(["matrix", *parts, "items (of them pieces of rows)"], plans)
     if ratios:
         values = [ratio for _, _, ratio in ratios]

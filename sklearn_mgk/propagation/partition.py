@@ -24,6 +24,7 @@ from sklearn_mgk.threads import n_threads, run
 
 _ROW_COST = 4
 """What starting a row costs, in entries; the work of a row is that plus its entries."""
+_WARP = 32  # entries that a warp of a GPU does at once
 _STEPS = 512  # rows that a thread takes at once
 
 
@@ -77,10 +78,24 @@ def by_metric(rows: Rows, metric: NDArray, n_blocks: int) -> Partition:
     Partition
         The blocks.
     """
+    threshold = float(metric.mean() + metric.std() / 2) if len(metric) else np.inf
+    return _sorted(rows, metric, threshold, n_blocks)
+
+
+def heavy_first(rows: Rows, n_blocks: int) -> Partition:
+    """Sort the rows that are dense by their entries; all others follow in their own order.
+
+    A row counts as dense from the threshold on, if it has enough entries for a second warp.
+    """
+    degree = rows.lengths.astype(float)
+    threshold = max(degree.mean() + degree.std() / 2, _WARP + 1.0) if len(degree) else np.inf
+    return _sorted(rows, np.where(degree >= threshold, degree, 0), threshold, n_blocks)
+
+
+def _sorted(rows: Rows, metric: NDArray, threshold: float, n_blocks: int) -> Partition:
     order = np.argsort(-metric, kind="stable")
     total = np.append(0, np.cumsum(rows.lengths[order] + _ROW_COST))
     blocks = _cut(total, n_blocks)
-    threshold = float(metric.mean() + metric.std() / 2) if len(metric) else np.inf
     mean = np.diff(np.append(0, np.cumsum(metric[order]))[blocks]) / np.diff(blocks)
     return Partition(order, blocks, mean >= threshold, threshold, imbalance(total, blocks))
 

@@ -17,12 +17,13 @@ from sklearn_mgk.propagation.partition import (
     Partition,
     by_metric,
     equal_rows,
+    heavy_first,
     hybrid_metric,
     in_order,
     walk_density,
 )
 
-ENGINES = ("auto", "rows", "degree", "dual")
+ENGINES = ("auto", "rows", "heavy", "degree", "dual")
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class PlanSummary:
     Parameters
     ----------
     engine : str
-        "rows", "degree" or "dual"; what "auto" chose.
+        "rows", "heavy", "degree" or "dual"; what "auto" chose.
     n_blocks, n_dense : int
         Blocks of rows, and how many of them are dense.
     threshold : float
@@ -69,10 +70,12 @@ class SpMMPlan:
     A : scipy sparse matrix, GraphBatch, Graph, or sequence of Graph
         The matrix; graphs stand for their block-diagonal adjacency matrix. Its arrays are kept,
         not copied, where it is in compressed rows (csr).
-    engine : {"auto", "rows", "degree", "dual"}, default="auto"
-        How rows are put into blocks: by H ("dual", for square matrices), by D alone ("degree"), or
-        in their own order ("rows"). "auto" takes what was faster on the backend: "rows" on the CPU,
-        where threads balance themselves and the order of rows may hold locality, "degree" on a GPU.
+    engine : {"auto", "rows", "heavy", "degree", "dual"}, default="auto"
+        How rows are put into blocks: by H ("dual", for square matrices), by D alone ("degree"), by
+        D where it is large and in their own order elsewhere ("heavy"), or in their own order
+        throughout ("rows"). "auto" takes "rows" on the CPU, where threads balance themselves; on a
+        GPU "degree" where the numbers of entries differ much and "heavy" elsewhere, which keeps the
+        locality that an order of rows may have.
     backend : {"cpu", "cuda"}, default="cpu"
         Where to compute. "cuda" needs CuPy.
     alpha : float, default=0.5
@@ -168,6 +171,8 @@ class SpMMPlan:
         rows, options = self._rows, self._options
         if engine == "rows":
             return in_order(rows, n_blocks)
+        if engine == "heavy":
+            return heavy_first(rows, n_blocks)
         if engine == "degree":
             return by_metric(rows, rows.lengths.astype(float), n_blocks)
         if rows.shape[0] != rows.shape[1]:
@@ -262,7 +267,7 @@ def spmm(
         Real numbers.
     transpose : bool, default=False
         Multiply by A.T instead.
-    engine : {"auto", "rows", "degree", "dual"}, default="auto"
+    engine : {"auto", "rows", "heavy", "degree", "dual"}, default="auto"
         How the work is cut into blocks, see `SpMMPlan`.
     backend : {"cpu", "cuda"}, default="cpu"
         Where to compute.

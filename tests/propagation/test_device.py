@@ -15,7 +15,7 @@ from scipy import sparse
 
 from sklearn_mgk.propagation import cuda
 from sklearn_mgk.propagation.matrices import as_rows_of
-from sklearn_mgk.propagation.partition import by_metric, in_order
+from sklearn_mgk.propagation.partition import by_metric, heavy_first, in_order
 
 ROOT = Path(__file__).resolve().parents[2]
 # Name of the function in device.cpp, types, shape of the threads, columns of X.
@@ -69,9 +69,8 @@ def plans(A, n_blocks):
     rows = as_rows_of(A)
     degree = rows.lengths.astype(float)
     shuffled = np.random.default_rng(0).permutation(degree)
-    return rows, [in_order(rows, n_blocks)] + [
-        by_metric(rows, metric, n_blocks) for metric in (degree, shuffled)
-    ]
+    by_metrics = [by_metric(rows, metric, n_blocks) for metric in (degree, shuffled)]
+    return rows, [in_order(rows, n_blocks), *by_metrics, heavy_first(rows, n_blocks)]
 
 
 @pytest.mark.parametrize("name", [*MATRICES, "skewed"])
@@ -146,7 +145,7 @@ def test_long_rows_are_split(device, kernel, monkeypatch):
     monkeypatch.setattr(cuda, "_PIECE", 30)
     dtype, _, _, n_columns = KERNELS[kernel]
     A = MATRICES["star"]
-    rows, (_, partition, _) = plans(A, 3)
+    rows, (_, partition, *_) = plans(A, 3)
     assert cuda.make_items(rows, partition)[1] == 4
     x = np.random.default_rng(0).normal(size=(A.shape[1], n_columns)).astype(dtype)
     y, n_done = run(device, kernel, rows, partition, x)

@@ -13,7 +13,7 @@ from sklearn_mgk import from_arrays, from_smiles
 from sklearn_mgk.propagation import SpMMPlan, spmm
 from sklearn_mgk.propagation.cpu import column_tiles
 from sklearn_mgk.propagation.matrices import adjacency, as_rows_of
-from sklearn_mgk.propagation.partition import by_metric, in_order, walk_density
+from sklearn_mgk.propagation.partition import by_metric, heavy_first, in_order, walk_density
 from sklearn_mgk.propagation.plan import ENGINES
 from sklearn_mgk.propagation.vectors import WIDTHS
 
@@ -192,7 +192,12 @@ def test_tiles_cover_all_columns(n, itemsize):
 @pytest.mark.parametrize("n_blocks", [1, 2, 17, 1000])
 def test_blocks_hold_every_row_once(n_blocks):
     rows = as_rows_of(power_law())
-    for part in (in_order(rows, n_blocks), by_metric(rows, rows.lengths.astype(float), n_blocks)):
+    degree = rows.lengths.astype(float)
+    for part in (
+        in_order(rows, n_blocks),
+        heavy_first(rows, n_blocks),
+        by_metric(rows, degree, n_blocks),
+    ):
         order = part.order if len(part.order) else np.arange(300)
         assert sorted(order) == list(range(300))
         assert part.blocks[0] == 0
@@ -207,6 +212,16 @@ def test_blocks_are_dense_from_the_threshold_on():
     degree = np.diff(A.indptr)
     assert plan.summary.threshold == pytest.approx(degree.mean() + degree.std() / 2)
     assert plan.summary.n_dense == 1
+
+
+def test_light_rows_keep_their_order():
+    rows = as_rows_of(power_law())
+    part = heavy_first(rows, 10)
+    lengths = rows.lengths[part.order]
+    n_heavy = int((lengths >= part.threshold).sum())
+    assert 0 < n_heavy < 100
+    assert (np.diff(lengths[:n_heavy]) <= 0).all()
+    assert (np.diff(part.order[n_heavy:]) > 0).all()
 
 
 def test_the_plan_reports_balance():
