@@ -64,8 +64,8 @@ STRIP_SLOTS = {True: (4, 8), False: (4,)}
 """Entries in registers that kernels of strips are compiled for, with tables and with code."""
 
 THREADS = {True: 1024, False: 768}
-"""Threads in blocks that a multiprocessor is to hold. Where vectors lie in shared memory and the
-edge kernel is code, more threads would make more registers spill than they gain."""
+"""Threads in blocks of one pair that a multiprocessor is to hold, with tables and with code: more
+would make registers spill."""
 
 THREADS_WITH_GRADIENT = 512
 """The same where derivatives are computed."""
@@ -135,6 +135,7 @@ class _Solver:
         self.node = _represent(problem.node, eval_gradient, problem.dtype)
         attribute, self.reach = find_reach(problem, edges) or (None, np.inf)
         self.edge = _represent(problem.edge, eval_gradient, problem.dtype, attribute)
+        self.threads = THREADS_WITH_GRADIENT if eval_gradient else THREADS[self.edge.is_table]
         self.order = colour_order(batch, edges)
         entries = sort_entries(batch, edges, self.order, self.edge.key)
         self.kept: list[cupy.ndarray] = []
@@ -224,7 +225,7 @@ class _Solver:
         if len(chosen):
             n_vectors = VECTORS_WITH_GRADIENT if self.eval_gradient else VECTORS
             plan = plan_blocks(
-                cupy, self.block_graphs, graphs[:, chosen], n_vectors, itemsize, limit
+                cupy, self.block_graphs, graphs[:, chosen], n_vectors, itemsize, limit, self.threads
             )
             self._run(plan, chosen, answers, nodal)
         return answers.solution(self.eval_gradient)
@@ -270,9 +271,7 @@ class _Solver:
             shape = launch.warps, launch.rows, launch.slots
             kernel = StripKernel(launch.threads, blocks, *shape)
         else:
-            crowded = self.edge.is_table or launch.memory != "SHARED"
-            threads = THREADS_WITH_GRADIENT if self.eval_gradient else THREADS[crowded]
-            blocks, slots = max(threads // launch.threads, 1), 8 if self.is_dense else 4
+            blocks, slots = max(self.threads // launch.threads, 1), 8 if self.is_dense else 4
             kernel = BlockKernel(launch.threads, blocks, slots, launch.memory, self.eval_gradient)
         form = self.node.form, self.edge.form, self.problem.dtype, kernel
         compiled = _compiled(*form)

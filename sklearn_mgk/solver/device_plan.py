@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 WARP = 32
-MIN_THREADS, MAX_THREADS = 32, 512
-"""Threads of a block that solves one pair, powers of two."""
+MAX_THREADS = 768
+"""Threads of a block that solves one pair, at most."""
 
 ENTRIES_A_THREAD = 8
 """Entries of a vector for each thread from which a larger block is taken."""
@@ -149,7 +149,9 @@ def padded(size):
     return -(-size // WARP) * WARP
 
 
-def plan_blocks(xp, graphs: BlockGraphs, pairs, n_vectors: int, itemsize: int, limit: int) -> Plan:
+def plan_blocks(
+    xp, graphs: BlockGraphs, pairs, n_vectors: int, itemsize: int, limit: int, threads: int
+) -> Plan:
     """Sort pairs into launches of one pair a block, the costly ones first.
 
     Parameters
@@ -162,24 +164,25 @@ def plan_blocks(xp, graphs: BlockGraphs, pairs, n_vectors: int, itemsize: int, l
         Graphs.
     n_vectors, itemsize : int
         Vectors of a pair, and bytes of a number.
-    limit : int
-        Shared memory of a multiprocessor [bytes].
+    limit, threads : int
+        Shared memory of a multiprocessor [bytes], and threads that it is to hold.
     """
     size, n_entries = graphs.size, graphs.n_entries
     weight = size * xp.where(graphs.is_bipartite, BLACK_COST, 1.0)
     swapped = weight[pairs[1]] * padded(size[pairs[0]]) < weight[pairs[0]] * padded(size[pairs[1]])
     pairs = xp.where(swapped, pairs[::-1], pairs)
     area = size[pairs[0]] * padded(size[pairs[1]])
-    threads = xp.full(len(area), MIN_THREADS)
-    for more in 2 ** np.arange(6, int(np.log2(MAX_THREADS)) + 1):
-        threads = xp.where(area > ENTRIES_A_THREAD * int(more) / 2, int(more), threads)
     whole = _resident(xp, area * (n_vectors * itemsize), limit)
     only_p = _resident(xp, area * itemsize, limit)
     memory = xp.where(whole > 0, 2, xp.where(only_p > 0, 1, 0))
     resident = xp.where(whole > 0, whole, only_p)
+    # As many threads as fill the multiprocessor, unless they had too little to do each.
+    fill = xp.minimum(threads // xp.maximum(resident, 1), MAX_THREADS) // WARP
+    enough = -(-area // (ENTRIES_A_THREAD * WARP))
+    n_warps = xp.maximum(xp.minimum(fill, enough), 1)
     cost = n_entries[pairs[0]] * n_entries[pairs[1]] + 8 * area
     # Largest pairs first; those of one kind of launch stand together.
-    kind = (memory * 64 + resident) * 1024 + MAX_THREADS - threads
+    kind = (memory * 64 + resident) * 64 + MAX_THREADS // WARP - n_warps
     order = xp.lexsort(xp.stack([-cost, kind]))
     kind, area = kind[order], area[order]
     launches = []
@@ -189,7 +192,8 @@ def plan_blocks(xp, graphs: BlockGraphs, pairs, n_vectors: int, itemsize: int, l
         apart = {"GLOBAL": n_vectors, "SHARED_P": n_vectors - 1, "SHARED": 0}[where]
         shared = limit // blocks - RESERVED if blocks else 0
         numbers = int(area[begin:end].max()) * apart
-        launches.append(Launch(begin, end, int(threads[place]), shared, where, numbers))
+        in_block = int(n_warps[place]) * WARP
+        launches.append(Launch(begin, end, in_block, shared, where, numbers))
     return Plan(pairs[:, order].astype(np.int32), order, swapped[order], [], launches)
 
 

@@ -119,7 +119,7 @@ def test_each_pair_is_in_one_block_launch_that_has_room(sizes, n_vectors, itemsi
     size = np.array(sizes)
     graphs = BlockGraphs(size, 3 * size, size % 2 == 0)
     pairs = all_pairs(len(size))
-    plan = plan_blocks(np, graphs, pairs, n_vectors, itemsize, LIMIT)
+    plan = plan_blocks(np, graphs, pairs, n_vectors, itemsize, LIMIT, 768)
     assert sorted(plan.order.tolist()) == list(range(pairs.shape[1]))
     assert [launch.begin for launch in plan.launches[1:]] == [x.end for x in plan.launches[:-1]]
     back = np.where(plan.swapped, plan.pairs[::-1], plan.pairs)
@@ -131,6 +131,8 @@ def test_each_pair_is_in_one_block_launch_that_has_room(sizes, n_vectors, itemsi
         assert (area * inside * itemsize <= launch.shared_bytes).all()
         assert (area * (n_vectors - inside) <= launch.size).all()
         assert launch.shared_bytes <= LIMIT - RESERVED
+        assert launch.threads % WARP == 0
+        assert WARP <= launch.threads <= 768
 
 
 @given(sizes=sizes, seed=st.integers(0, 99))
