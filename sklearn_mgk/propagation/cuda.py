@@ -187,7 +187,7 @@ class CUDABackend:
         return "degree" if len(lengths) and lengths.std() > lengths.mean() else "heavy"
 
     def n_blocks(self, rows: Rows) -> int:
-        return max(1, (rows.n_entries + 4 * rows.shape[0]) // _BLOCK_WORK)
+        return max(1, int(rows.total_work[-1]) // _BLOCK_WORK)
 
     def prepare(self, rows: Rows, partition: Partition) -> DeviceProduct:
         with _memory_for(rows, 0):

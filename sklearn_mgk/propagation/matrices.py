@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from sklearn_mgk.graphs import Graph, GraphBatch, as_batch
+
+ROW_COST = 4
+"""What starting a row costs, in entries; the work of a row is that plus its entries."""
 
 
 @dataclass(frozen=True)
@@ -39,10 +43,15 @@ class Rows:
         """Number of entries stored."""
         return len(self.indices)
 
-    @property
+    @cached_property
     def lengths(self) -> NDArray:
         """Number of entries of each row."""
         return np.diff(self.ptr)
+
+    @cached_property
+    def total_work(self) -> NDArray:
+        """Work of the rows up to each one, from 0 on: entries and the starts of rows."""
+        return self.ptr + ROW_COST * np.arange(len(self.ptr))
 
     def as_type(self, dtype: Any) -> Rows:
         """Return the matrix with entries of a type, itself where they have it."""
@@ -121,8 +130,8 @@ def as_rows_of(A: Any) -> Rows:
 
 def _check_indices(A: Any) -> None:
     """Raise for what would make a product read beyond X; scipy checks it only when asked."""
-    lengths = np.diff(A.indptr)
-    broken = A.indptr[0] != 0 or (lengths < 0).any() or A.indptr[-1] > len(A.indices)
+    falls = (A.indptr[1:] < A.indptr[:-1]).any()
+    broken = A.indptr[0] != 0 or falls or A.indptr[-1] > len(A.indices)
     if broken or len(A.indices) != len(A.data) or len(A.indptr) != A.shape[0] + 1:
         raise ValueError("A is no valid csr matrix: its indptr does not cut its indices into rows")
     # Seen as unsigned numbers, negative indices are too large as well: one pass for both.

@@ -18,12 +18,10 @@ from numba import njit
 from numpy.typing import NDArray
 
 from sklearn_mgk.atomic import atomic_add
-from sklearn_mgk.propagation.matrices import Rows
+from sklearn_mgk.propagation.matrices import ROW_COST, Rows
 from sklearn_mgk.random import first_state, uniform
 from sklearn_mgk.threads import n_threads, run
 
-_ROW_COST = 4
-"""What starting a row costs, in entries; the work of a row is that plus its entries."""
 _WARP = 32  # entries that a warp of a GPU does at once
 _STEPS = 512  # rows that a thread takes at once
 
@@ -55,7 +53,7 @@ class Partition:
 
 def in_order(rows: Rows, n_blocks: int) -> Partition:
     """Cut the rows as they are into blocks of equal work."""
-    total = total_work(rows)
+    total = rows.total_work
     blocks = _cut(total, n_blocks)
     dense = np.zeros(len(blocks) - 1, bool)
     return Partition(np.empty(0, np.int64), blocks, dense, np.inf, imbalance(total, blocks))
@@ -94,15 +92,10 @@ def heavy_first(rows: Rows, n_blocks: int) -> Partition:
 
 def _sorted(rows: Rows, metric: NDArray, threshold: float, n_blocks: int) -> Partition:
     order = np.argsort(-metric, kind="stable")
-    total = np.append(0, np.cumsum(rows.lengths[order] + _ROW_COST))
+    total = np.append(0, np.cumsum(rows.lengths[order] + ROW_COST))
     blocks = _cut(total, n_blocks)
     mean = np.diff(np.append(0, np.cumsum(metric[order]))[blocks]) / np.diff(blocks)
     return Partition(order, blocks, mean >= threshold, threshold, imbalance(total, blocks))
-
-
-def total_work(rows: Rows) -> NDArray:
-    """Work of the rows up to each one, in their order, from 0 on; int64."""
-    return rows.ptr + _ROW_COST * np.arange(len(rows.ptr))
 
 
 def _cut(total: NDArray, n_blocks: int) -> NDArray:
@@ -122,7 +115,7 @@ def equal_rows(rows: Rows, n_blocks: int) -> float:
     """Imbalance of as many blocks of equally many rows in their order: without any plan."""
     n = rows.shape[0]
     blocks = np.unique(np.linspace(0, n, min(n, n_blocks) + 1).astype(np.int64))
-    return imbalance(total_work(rows), blocks)
+    return imbalance(rows.total_work, blocks)
 
 
 def hybrid_metric(degree: NDArray, density: NDArray, alpha: float) -> NDArray:
