@@ -10,7 +10,7 @@ import numpy as np
 
 from sklearn_mgk.base_kernels import BaseKernel
 from sklearn_mgk.normalization import NORMALIZATIONS
-from sklearn_mgk.solver import available_backends
+from sklearn_mgk.solver import BACKENDS
 from sklearn_mgk.starting import StartingProbability
 from sklearn_mgk.walk import STOPPING_RULES
 
@@ -49,8 +49,8 @@ _RULES: dict[str, tuple[Callable, str]] = {
     "tol": (_positive, "a positive number"),
     "max_iter": (lambda n: isinstance(n, Integral) and n >= 1, "an integer of at least 1"),
     "backend": (
-        lambda name: name == "auto" or name in available_backends(),
-        f"'auto' or one of {available_backends()}",
+        lambda name: name in ("auto", *BACKENDS),
+        f"'auto' or one of {list(BACKENDS)}",
     ),
     "cache_size": (
         lambda size: isinstance(size, Real) and 0 <= size < np.inf,

@@ -5,6 +5,7 @@ Each mistake is an error that names the place and the remedy, before anything is
 """
 
 import re
+from types import SimpleNamespace
 
 import networkx as nx
 import numpy as np
@@ -631,3 +632,31 @@ def test_values_beyond_the_range_of_floats_are_an_error(graphs):
     # A Gaussian process never sees them.
     with pytest.raises(FloatingPointError):
         GaussianProcessRegressor(MarginalizedGraphKernel(), optimizer=None).fit(heavy, TARGET)
+
+
+def test_backend_without_cupy_says_what_to_install(monkeypatch):
+    from sklearn_mgk import solver
+
+    monkeypatch.setattr(solver, "find_spec", lambda name: None)
+    solver.why_no_cuda.cache_clear()
+    try:
+        with pytest.raises(RuntimeError, match=r"CuPy is not installed: pip install .*cuda12"):
+            solver.get_backend("cuda")
+        assert "cuda" not in solver.available_backends()
+    finally:
+        solver.why_no_cuda.cache_clear()
+
+
+def test_backend_without_device_says_so(monkeypatch):
+    from sklearn_mgk import solver
+
+    monkeypatch.setattr(solver, "find_spec", lambda name: True)
+    reason = "CUDA does not start (no driver): check with nvidia-smi"
+    module = SimpleNamespace(why_no_device=lambda: reason)
+    monkeypatch.setattr(solver, "import_module", lambda name: module)
+    solver.why_no_cuda.cache_clear()
+    try:
+        with pytest.raises(RuntimeError, match="no driver"):
+            solver.get_backend("cuda")
+    finally:
+        solver.why_no_cuda.cache_clear()

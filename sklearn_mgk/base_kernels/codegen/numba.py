@@ -99,8 +99,8 @@ def numba_source(kernel, dims: Mapping[str, int]) -> str:
       hyperparameter, and the value.
     - ``fill_row(features, i, lo, hi, theta, out)``: label i, a column of features (F, L), against
       the labels lo to hi, written to out, of shape (hi - lo,) or longer.
-    - ``fill_block(features, i, lo, hi, theta, out)``: labels i to i + 3 against the labels lo to hi,
-      the four values of each of these side by side; i, lo and hi are uint64.
+    - ``fill_block(features, i, lo, hi, theta, out)``: labels i to i + 3 against the labels lo to
+      hi, the four values of each of these side by side; i, lo and hi are uint64.
     - ``fill_row_gradient``: `fill_row` for the derivatives; out has shape (n_free, hi - lo).
     - ``fill_pairs(features, ptr, pair_i, pair_j, theta, out, out_ptr)``: for each pair k, the
       labels ``ptr[i]:ptr[i + 1]`` against the labels ``ptr[j]:ptr[j + 1]``, written row by row to
