@@ -3,9 +3,9 @@
 
 Part 1: one table over all L distinct edge labels against a table for each pair of graphs, by L.
 It justifies ``MAX_TABLE_LABELS``. Part 2: windows of similar labels against factors, by the
-degree of the nodes nodes and by the length scale of the edge kernel, which sets the rank. It
-justifies ``FACTOR_GAIN_OVER_WINDOWS``: factors are used where rank <= that x distinct labels at a
-node. Part 3: windows against a table for each pair, by degree and length scale. It justifies
+degree of the nodes and by the length scale of the edge kernel, which sets the rank. It justifies
+``FACTOR_GAIN_OVER_WINDOWS``: factors are used where rank <= that x distinct labels at a node.
+Part 3: windows against a table for each pair, by degree and length scale. It justifies
 ``WINDOW_LABELS``.
 """
 
