@@ -275,7 +275,9 @@ class _Solver:
             kernel = BlockKernel(launch.threads, blocks, slots, launch.memory, self.eval_gradient)
         form = self.node.form, self.edge.form, self.problem.dtype, kernel
         compiled = _compiled(*form)
-        compiled.max_dynamic_shared_size_bytes = max(launch.shared_bytes, 48 << 10)
+        # Never lowered: another thread may be about to launch it.
+        if launch.shared_bytes > compiled.max_dynamic_shared_size_bytes:
+            compiled.max_dynamic_shared_size_bytes = launch.shared_bytes
         return compiled
 
     def _resident(self, launch: Launch, n_items: int) -> tuple[int, cupy.ndarray | None]:
