@@ -7,7 +7,7 @@
 //   sparse   rows first to last - 1 of the order, one for each group;
 //   dense    the same rows one for each team of several warps, summed up in shared memory;
 //   split    one piece of one long row for the whole block; the block that ends last adds the
-//            pieces up, in their order.
+//            pieces up, always in one order.
 // Every sum is taken in an order that depends on the plan only: the same call gives the same bits.
 
 namespace spmm {
@@ -185,13 +185,14 @@ __device__ void piece_of_row(const Matrices<T, Index>& m, const Item& item, long
   if (!is_last) return;
   if (threadIdx.x == 0) *done = 0;  // for the next launch
   __threadfence();                  // sums of other blocks are read after their count
-  if (!writes) return;
-  Pack<T, Vec> all{};
-  for (long long piece = 0; piece < item.n_pieces; ++piece) {
+  Pack<T, Vec> some{};
+  const long long n_read = column < m.n_columns ? item.n_pieces : 0;
+  for (long long piece = group; piece < n_read; piece += kThreads / Group) {
     const volatile T* part = sums + (item.slot + piece) * m.n_columns + column;
-    for (int v = 0; v < Vec; ++v) all.value[v] += part[v];
+    for (int v = 0; v < Vec; ++v) some.value[v] += part[v];
   }
-  store(m.y + row * m.n_columns + column, all);
+  const auto all = team_sum<T, Vec, Group>(some, kWarps);
+  if (writes) store(m.y + row * m.n_columns + column, all);
 }
 
 template <typename T, typename Index, int Vec, int Group, int Ways>

@@ -19,9 +19,10 @@ from sklearn_mgk.propagation.partition import Partition
 
 _THREADS = 256
 _WARPS = _THREADS // 32
-_BLOCK_WORK = 1024  # entries and starts of rows that a block of threads gets
-_LONG = 2048  # entries from which several blocks share a row
-_PIECE = 1024  # entries of a row that one of them takes
+_BLOCK_WORK = 64, 1024  # entries and starts of rows that a block of threads gets, least and most
+_ENOUGH_BLOCKS = 2048  # to fill a device: 16 for each of its multiprocessors
+_LONG = 512  # entries from which several blocks share a row
+_PIECE = 256  # entries of a row that one of them takes
 _SMALL = np.iinfo(np.int32).max  # numbers below are kept in 32 bits
 _WORD = 16  # bytes of the widest load
 _WORDS = {"float32": "float", "float64": "double", "int32": "int", "int64": "long long"}
@@ -187,7 +188,8 @@ class CUDABackend:
         return "degree" if len(lengths) and lengths.std() > lengths.mean() else "heavy"
 
     def n_blocks(self, rows: Rows) -> int:
-        return max(1, int(rows.total_work[-1]) // _BLOCK_WORK)
+        total = int(rows.total_work[-1])
+        return max(1, total // int(np.clip(total // _ENOUGH_BLOCKS, *_BLOCK_WORK)))
 
     def prepare(self, rows: Rows, partition: Partition) -> DeviceProduct:
         with _memory_for(rows, 0):
