@@ -175,7 +175,10 @@ def plan_blocks(
     whole = _resident(xp, area * (n_vectors * itemsize), limit)
     only_p = _resident(xp, area * itemsize, limit)
     memory = xp.where(whole > 0, 2, xp.where(only_p > 0, 1, 0))
-    resident = xp.where(whole > 0, whole, only_p)
+    # So few blocks at a time that each has two warps for a group of columns: fewer leave some idle.
+    n_groups = padded(size[pairs[1]]) // WARP
+    few = xp.maximum(threads // WARP // (2 * n_groups), 1)
+    resident = xp.minimum(xp.where(whole > 0, whole, only_p), few)
     # As many threads as fill the multiprocessor, unless they had too little to do each.
     fill = xp.minimum(threads // xp.maximum(resident, 1), MAX_THREADS) // WARP
     enough = -(-area // (ENTRIES_A_THREAD * WARP))
