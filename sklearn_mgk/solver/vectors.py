@@ -70,6 +70,26 @@ def add_product(typing_context, y, i, w, k, p, j):
 
 
 @intrinsic
+def scale(typing_context, out, i, values, k, w, j, factor):
+    """Write values[k:k+4] * w[j:j+4] * factor to out[i:i+4]; values are float64."""
+
+    def generate(context, builder, signature, arguments):
+        out, i, values, k, w, j, factor = arguments
+        out_type, _, values_type, _, w_type, *_ = signature.args
+        own = _load(context, builder, w_type, w, j)
+        first = builder.insert_element(own.type(ir.Undefined), factor, ir.IntType(32)(0))
+        everywhere = _shuffle(builder, first, first, [0] * LANES)
+        number = _load(context, builder, values_type, values, k)
+        if number.type != own.type:
+            number = builder.fptrunc(number, own.type)
+        product = builder.fmul(builder.fmul(number, own), everywhere)
+        _store(context, builder, out_type, out, i, product)
+        return context.get_dummy_value()
+
+    return types.void(out, i, values, k, w, j, factor), generate
+
+
+@intrinsic
 def collect(typing_context, out, i, step, p, r0, r1, r2, r3):
     """Write (p[r0+t], p[r1+t], p[r2+t], p[r3+t]) to out[i+t*step:], for t from 0 to 3."""
 

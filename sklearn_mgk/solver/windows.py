@@ -43,12 +43,12 @@ from sklearn_mgk.solver.problem import LabelKernel, Problem
 from sklearn_mgk.solver.strips import FLAGS, ONE, ZERO, clear, strip_end
 from sklearn_mgk.solver.tables import NO_FACTORS, check_sample
 from sklearn_mgk.solver.topology import Topology
-from sklearn_mgk.solver.vectors import LANES, add_product, collect, spread
+from sklearn_mgk.solver.vectors import LANES, add_product, collect, scale, spread
 
-WINDOW_ERROR = {np.dtype("float64"): 1e-10, np.dtype("float32"): 1e-8}
+WINDOW_ERROR = {np.dtype("float64"): 1e-9, np.dtype("float32"): 1e-8}
 """Largest change of a node's value by what windows leave out, relative to the largest value."""
 
-WINDOW_SHARE = 0.25
+WINDOW_SHARE = 0.1
 """Cost of an entry of W, relative to what it costs without windows; a rough mean."""
 
 MAX_VALUES = 1 << 23
@@ -301,14 +301,9 @@ def _fill_block(block, slot, at, windowed, weights):
     windows, values = windowed.edges, windowed.values
     lo, hi, e = windowed.first[slot], windowed.last[slot], block * FOUR
     windowed.code.fill(windows.features, e, lo, hi, windows.theta, values)
-    w0, w1 = windows.weight[e], windows.weight[e + ONE]
-    w2, w3 = windows.weight[e + TWO], windows.weight[e + THREE]
+    own = windows.weight
     for k in range(hi - lo):
-        cell, weight = k * FOUR, windows.weight[lo + k]
-        weights[at + cell] = values[cell] * w0 * weight
-        weights[at + cell + ONE] = values[cell + ONE] * w1 * weight
-        weights[at + cell + TWO] = values[cell + TWO] * w2 * weight
-        weights[at + cell + THREE] = values[cell + THREE] * w3 * weight
+        scale(weights, at + k * FOUR, values, k * FOUR, own, e, own[lo + k])
     return at + (hi - lo) * FOUR
 
 
