@@ -289,14 +289,16 @@ def plan_strips(
 
     Parameters
     ----------
-    xp, itemsize
-        As for `plan_blocks`.
+    xp : module
+        NumPy or CuPy, whose arrays the others are.
     graphs : StripGraphs
         What `rank_for_strips` says, as arrays of xp.
     pairs, swapped : array
         As `orient_for_strips` returns them.
     slots : tuple of int
         As for `rank_for_strips`.
+    itemsize : int
+        Bytes of a number.
     """
     kind = graphs.kind[pairs[1]] * len(STRIP_ROWS) + graphs.rows[pairs[0]]
     last = len(slots) * len(STRIP_WARPS) * len(STRIP_ROWS)

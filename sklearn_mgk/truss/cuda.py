@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""k-truss on a GPU, through CuPy; the kernels stand in cuda/truss.cuh."""
+"""The k-truss on a GPU, through CuPy; the kernels stand in cuda/truss.cuh."""
 
 from __future__ import annotations
 

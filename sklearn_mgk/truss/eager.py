@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""k-truss by prune and repeat, and the greatest k by search."""
+"""The k-truss by prune and repeat, and the greatest k by search."""
 
 from __future__ import annotations
 

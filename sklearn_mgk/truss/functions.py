@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""k-truss, trussness and support of the edges of graphs, as functions."""
+"""The k-truss, trussness and support of the edges of graphs, as functions."""
 
 from __future__ import annotations
 
