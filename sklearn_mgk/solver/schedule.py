@@ -6,8 +6,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-TASK_COST = 4e6
-"""Estimated multiply-adds of one task: a few milliseconds, so that handing it out costs nothing."""
+TASK_COST = 16e6
+"""Estimated multiply-adds of one task: some milliseconds, beside the 0.1 it takes to hand it out."""
 
 
 def estimate_cost(
