@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 TASK_COST = 16e6
-"""Estimated multiply-adds of one task: some milliseconds, beside the 0.1 it takes to hand it out."""
+"""Estimated multiply-adds of one task: some milliseconds, where handing it out takes 0.1."""
 
 
 def estimate_cost(
