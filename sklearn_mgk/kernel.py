@@ -5,22 +5,18 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import TransformerMixin
-from sklearn.gaussian_process.kernels import GenericKernelMixin, Hyperparameter, Kernel
-from sklearn.utils import Tags, TargetTags, TransformerTags, estimator_html_repr
-from sklearn.utils.validation import check_is_fitted
+from sklearn.gaussian_process.kernels import Hyperparameter
 
 from sklearn_mgk import gram
 from sklearn_mgk.base_kernels import BaseKernel
-from sklearn_mgk.graphs import as_batch
-from sklearn_mgk.normalization import normalize, normalize_gradient, normalized_diagonal
-from sklearn_mgk.parameters import Parametrized
+from sklearn_mgk.graph_kernel import GraphKernel
+from sklearn_mgk.normalization import normalize_matrix, normalized_diagonal
 from sklearn_mgk.plan import make_plan, make_sides, read_sides
 from sklearn_mgk.starting import StartingProbability
 from sklearn_mgk.validation import check_parameters
 
 
-class MarginalizedGraphKernel(Parametrized, TransformerMixin, GenericKernelMixin, Kernel):
+class MarginalizedGraphKernel(GraphKernel):
     r"""Similarity of graphs: the expected similarity of random walks on them.
 
     Two walkers move on two graphs at once. The kernel adds up, over all walks that both can take in
@@ -177,7 +173,7 @@ class MarginalizedGraphKernel(Parametrized, TransformerMixin, GenericKernelMixin
         FloatingPointError
             A value is not finite.
         """
-        check_parameters(self)
+        self._check_parameters()
         if eval_gradient and Y is not None:
             raise ValueError("the gradient can be computed only where Y is None")
         batches = read_sides(self, X, Y)
@@ -193,16 +189,10 @@ class MarginalizedGraphKernel(Parametrized, TransformerMixin, GenericKernelMixin
         """Normalise values and derivatives in place."""
         if self.normalization is None:
             return
-        if right is None:
-            s = s2 = values.diagonal().copy()
-        else:
-            s, s2 = (gram.diagonal(plan, side)[0] for side in (left, right))
-        raw_slopes = slopes.diagonal().T.copy()
-        normalize(values, s, s2, self)
-        if right is None:
-            np.fill_diagonal(values, normalized_diagonal(s, self))
-        if slopes.shape[2]:
-            normalize_gradient(slopes, values, s, raw_slopes, self)
+        diagonals = None
+        if right is not None:
+            diagonals = [gram.diagonal(plan, side)[0] for side in (left, right)]
+        normalize_matrix(values, slopes, diagonals, self)
 
     def diag(self, X) -> NDArray:
         """Return the diagonal of the Gram matrix, ``kernel(X).diagonal()``.
@@ -217,7 +207,7 @@ class MarginalizedGraphKernel(Parametrized, TransformerMixin, GenericKernelMixin
         ndarray of shape (n_X,), float64
             Similarity of each graph with itself.
         """
-        check_parameters(self)
+        self._check_parameters()
         batches = read_sides(self, X, None)
         side, _ = make_sides(self, *batches)
         raw, _ = gram.diagonal(make_plan(self, *batches, False), side)
@@ -244,7 +234,7 @@ class MarginalizedGraphKernel(Parametrized, TransformerMixin, GenericKernelMixin
         >>> MarginalizedGraphKernel().nodal(from_smiles(["CO"])).shape
         (2, 2)
         """
-        check_parameters(self)
+        self._check_parameters()
         left, right = read_sides(self, X, Y)
         plan, n = make_plan(self, left, right, False), len(left)
         rows = gram.Side.of_all(np.arange(n), "X")
@@ -253,70 +243,11 @@ class MarginalizedGraphKernel(Parametrized, TransformerMixin, GenericKernelMixin
         columns = gram.Side.of_all(np.arange(n, n + len(right)), "Y")
         return gram.nodal(plan, np.concatenate([left.sizes, right.sizes]), rows, columns)
 
-    def fit(self, X, y=None) -> MarginalizedGraphKernel:
-        """Keep the graphs that `transform` compares with.
-
-        Parameters
-        ----------
-        X : GraphBatch or sequence of Graph
-            Graphs.
-        y : object, default=None
-            Ignored.
-
-        Returns
-        -------
-        MarginalizedGraphKernel
-            This kernel.
-        """
-        check_parameters(self)
-        self.graphs_ = as_batch(X)
-        return self
-
-    def transform(self, X) -> NDArray:
-        """Return the kernel values between graphs and those seen in `fit`.
-
-        Parameters
-        ----------
-        X : GraphBatch or sequence of Graph
-            Graphs.
-
-        Returns
-        -------
-        ndarray of shape (n_X, n_fit), float64
-            ``kernel(X, graphs_)``.
-        """
-        check_is_fitted(self)
-        return self(X, self.graphs_)
-
-    def fit_transform(self, X, y=None) -> NDArray:
-        """Fit, and return the Gram matrix of the graphs; solves each pair once."""
-        return self.fit(X)(self.graphs_)
-
-    def get_feature_names_out(self, input_features=None) -> NDArray:
-        """Return a name for each graph seen in `fit`, that is for each column of `transform`."""
-        check_is_fitted(self)
-        return np.array([f"graph{k}" for k in range(len(self.graphs_))], dtype=object)
-
     @property
     def hyperparameters(self) -> list[Hyperparameter]:
         """Hyperparameters in the order of the parameters, those of base kernels nested."""
         found = super().hyperparameters
         return [h for h in found if h.name != "size_scale" or self.normalization == "size"]
 
-    def is_stationary(self) -> bool:
-        """Return False: graphs have no differences."""
-        return False
-
-    def __sklearn_tags__(self) -> Tags:
-        """Say that this is a transformer of objects that are no table."""
-        tags = Tags(
-            estimator_type=None,
-            target_tags=TargetTags(required=False),
-            transformer_tags=TransformerTags(preserves_dtype=[]),
-        )
-        tags.input_tags.two_d_array = False
-        return tags
-
-    def _repr_html_(self) -> str:
-        """Show the kernel and its parameters in a notebook."""
-        return estimator_html_repr(self)
+    def _check_parameters(self) -> None:
+        check_parameters(self)

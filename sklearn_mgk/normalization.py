@@ -14,10 +14,37 @@ References
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
 NORMALIZATIONS = (None, "cosine", "size")
+
+
+def normalize_matrix(
+    values: NDArray, slopes: NDArray, diagonals: Sequence[NDArray] | None, kernel
+) -> None:
+    """Normalise a matrix and its derivatives in place.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_left, n_right)
+        Raw kernel values; overwritten.
+    slopes : ndarray of shape (n_left, n_right, n_theta)
+        Their derivatives; overwritten. There are none between two sides.
+    diagonals : sequence of two ndarray of shape (n_left,) and (n_right,), or None
+        Raw self-similarities of both sides; None where the sides are one, whose diagonal has them.
+    kernel : GraphKernel
+        Whose ``normalization`` and ``size_scale`` are read.
+    """
+    own, raw_slopes = values.diagonal().copy(), slopes.diagonal().T.copy()
+    left, right = (own, own) if diagonals is None else diagonals
+    normalize(values, left, right, kernel)
+    if diagonals is None:
+        np.fill_diagonal(values, normalized_diagonal(own, kernel))
+    if slopes.shape[2]:
+        normalize_gradient(slopes, values, own, raw_slopes, kernel)
 
 
 def normalize(gram: NDArray, left: NDArray, right: NDArray, kernel) -> None:

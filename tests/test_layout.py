@@ -22,7 +22,7 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 # Parts of the package from the bottom up: each may import those of the layers below it only.
 LAYERS = [
     {"atomic", "cache", "graphs", "normalization", "parameters", "random", "threads"},
-    {"base_kernels", "identity", "reorder", "starting"},
+    {"base_kernels", "graph_kernel", "identity", "reorder", "starting"},
     {"octiles"},
     {"solver", "walk"},
     {"gram", "validation"},

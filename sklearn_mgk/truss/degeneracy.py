@@ -6,15 +6,12 @@ from __future__ import annotations
 from functools import partial
 from numbers import Integral
 
-import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import TransformerMixin
-from sklearn.gaussian_process.kernels import GenericKernelMixin, Kernel
 
-from sklearn_mgk.graphs import GraphBatch, as_batch
+from sklearn_mgk.graph_kernel import GraphKernel
+from sklearn_mgk.graphs import GraphBatch
 from sklearn_mgk.kernel import MarginalizedGraphKernel
-from sklearn_mgk.normalization import normalize, normalize_gradient, normalized_diagonal
-from sklearn_mgk.parameters import Parametrized
+from sklearn_mgk.normalization import normalize_matrix, normalized_diagonal
 from sklearn_mgk.plan import read_sides
 from sklearn_mgk.truss.hierarchy import LOWEST, Hierarchy, hierarchy
 from sklearn_mgk.truss.levels import LevelSum
@@ -23,7 +20,7 @@ from sklearn_mgk.validation import check_parameters
 _NORMALIZATIONS = (None, "cosine")
 
 
-class DegeneracyKernel(Parametrized, TransformerMixin, GenericKernelMixin, Kernel):
+class DegeneracyKernel(GraphKernel):
     r"""Sum of a graph kernel over the nested k-trusses, or k-cores, of two graphs.
 
     .. math:: K(G, G') = \sum_{k \ge k_0} K_\mathrm{base}(G_k, G'_k)
@@ -149,14 +146,9 @@ class DegeneracyKernel(Parametrized, TransformerMixin, GenericKernelMixin, Kerne
 
     def _normalize(self, levels: LevelSum, values: NDArray, slopes: NDArray) -> None:
         """Normalise values and derivatives in place."""
-        if len(levels.trees) == 2:
-            normalize(values, levels.diagonal(0), levels.diagonal(1), self)
-            return
-        s, raw_slopes = values.diagonal().copy(), slopes.diagonal().T.copy()
-        normalize(values, s, s, self)
-        np.fill_diagonal(values, normalized_diagonal(s, self))
-        if slopes.shape[2]:
-            normalize_gradient(slopes, values, s, raw_slopes, self)
+        is_square = len(levels.trees) == 1
+        diagonals = None if is_square else [levels.diagonal(0), levels.diagonal(1)]
+        normalize_matrix(values, slopes, diagonals, self)
 
     def diag(self, X) -> NDArray:
         """Return the diagonal of the Gram matrix, ``kernel(X).diagonal()``.
@@ -173,33 +165,6 @@ class DegeneracyKernel(Parametrized, TransformerMixin, GenericKernelMixin, Kerne
         """
         self._check_parameters()
         return normalized_diagonal(self._levels(X, None, False).diagonal(0), self)
-
-    def fit(self, X, y=None) -> DegeneracyKernel:
-        """Keep the graphs that `transform` compares with.
-
-        Parameters
-        ----------
-        X : GraphBatch or sequence of Graph
-            Graphs.
-        y : object, default=None
-            Ignored.
-
-        Returns
-        -------
-        DegeneracyKernel
-            This kernel.
-        """
-        self._check_parameters()
-        self.graphs_ = as_batch(X)
-        return self
-
-    # What a transformer does with its graphs is the same for every graph kernel.
-    transform = MarginalizedGraphKernel.transform
-    fit_transform = MarginalizedGraphKernel.fit_transform
-    get_feature_names_out = MarginalizedGraphKernel.get_feature_names_out
-    is_stationary = MarginalizedGraphKernel.is_stationary
-    __sklearn_tags__ = MarginalizedGraphKernel.__sklearn_tags__
-    _repr_html_ = MarginalizedGraphKernel._repr_html_
 
     def _check_parameters(self) -> None:
         """Raise for the first parameter out of range."""
