@@ -29,11 +29,11 @@ STRIP = StripKernel(128, 5, 1, 24, 4)
 OPTIONS = ("--use_fast_math",)
 
 
-def compile_for(architecture, node, edge, dtype, kernel):
+def errors(architecture, node, edge, dtype, kernel):
+    """What the compiler says against a kernel; nothing if it compiles."""
     source = solver_source(node, edge, np.dtype(dtype), kernel)
     compiled, log = nvrtc.compile_cuda(source, architecture, OPTIONS)
-    assert compiled, log
-    assert "error" not in log
+    return log or "refused" if not compiled or "error" in log else ""
 
 
 @pytest.mark.parametrize("architecture", nvrtc.architectures())
@@ -45,20 +45,20 @@ def compile_for(architecture, node, edge, dtype, kernel):
     ids=["block", "gradient", "strip"],
 )
 def test_every_architecture(kernel, edge, dtype, architecture):
-    compile_for(architecture, TABLE, edge, dtype, kernel)
+    assert not errors(architecture, TABLE, edge, dtype, kernel)
 
 
 @pytest.mark.parametrize("memory", MEMORY)
 @pytest.mark.parametrize("gradient", [False, True])
 @pytest.mark.parametrize("slots", [4, 8])
 def test_every_block(memory, gradient, slots):
-    compile_for(90, CODE, CODE, "float32", BlockKernel(256, 2, slots, memory, gradient))
+    assert not errors(90, CODE, CODE, "float32", BlockKernel(256, 2, slots, memory, gradient))
 
 
 @pytest.mark.parametrize("warps", STRIP_WARPS)
 @pytest.mark.parametrize("rows", STRIP_ROWS)
 def test_every_strip(warps, rows):
-    compile_for(90, TABLE, TABLE, "float32", StripKernel(128, 2, warps, rows, 8))
+    assert not errors(90, TABLE, TABLE, "float32", StripKernel(128, 2, warps, rows, 8))
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=repr)
@@ -67,11 +67,13 @@ def test_every_form_of_code(kernel, role):
     dims = {name: 3 * (name == "vector") for name in kernel.attributes}
     form = KernelForm.of_code(kernel, dims, kernel.n_dims)
     forms = (form, TABLE) if role == "node" else (TABLE, form)
-    compile_for(90, *forms, "float64", BlockKernel(256, 2, 4, "SHARED", True))
+    assert not errors(90, *forms, "float64", BlockKernel(256, 2, 4, "SHARED", True))
 
 
 def test_no_derivatives_compile_too():
-    compile_for(90, KernelForm(0), KernelForm(0), "float32", BlockKernel(256, 2, 4, "GLOBAL", True))
+    assert not errors(
+        90, KernelForm(0), KernelForm(0), "float32", BlockKernel(256, 2, 4, "GLOBAL", True)
+    )
 
 
 def test_text_is_the_same_every_time():
