@@ -3,7 +3,7 @@
 
 The index counts the atoms of the alternate locations without a letter and A, and residues before
 locations are chosen: where the crystal holds two residues at one place, it counts both, and a graph
-has one.
+has one. So residues are counted under each letter here.
 
 ``--data`` names a folder that holds ``proteins/index.csv``, which counts the atoms of each file,
 and ``molecules/qm7_3d/qm7_7101.xyz.gz``.
@@ -54,9 +54,21 @@ def proteins(data: Path) -> list[list[str]]:
         ],
         compare("heavy atoms", index, "heavy_atoms", [np.sum(own != "H") for own in elements]),
         compare("hydrogens", index, "hydrogens", [np.sum(own == "H") for own in elements]),
-        compare("residues", index, "residues", residues.sizes),
+        compare("residues (all that stand at one place)", index, "residues", alternatives(paths)),
         compare("models", index, "models", [len(read_structures(path)) for path in paths]),
     ]
+
+
+def alternatives(paths: list[Path]) -> list[int]:
+    """Residues of each file under any letter of an alternate location."""
+    found = [set() for _ in paths]
+    for letter in "ABCD":
+        batch = from_structures(paths, altloc=letter)
+        for own, residue in zip(
+            found, np.split(batch.nodes["residue"], batch.node_ptr[1:-1]), strict=True
+        ):
+            own.update(residue.tolist())
+    return [len(own) for own in found]
 
 
 def compare(what: str, index: list[dict], column: str, found: list) -> list[str]:
