@@ -21,7 +21,7 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 
 # Parts of the package from the bottom up: each may import those of the layers below it only.
 LAYERS = [
-    {"atomic", "cache", "graphs", "normalization", "parameters", "random", "threads"},
+    {"atomic", "cache", "device", "graphs", "normalization", "parameters", "random", "threads"},
     {"base_kernels", "graph_kernel", "identity", "reorder", "starting"},
     {"octiles"},
     {"solver", "walk"},
@@ -34,7 +34,7 @@ LAYERS = [
 # them at their head (these are imported inside functions themselves).
 OPTIONAL = {
     "ase": set(),
-    "cupy": {"propagation/cuda.py", "solver/cuda.py", "truss/cuda.py"},
+    "cupy": {"device.py", "solver/cuda.py"},
     "datamol": set(),
     "gemmi": set(),
     "matplotlib": set(),

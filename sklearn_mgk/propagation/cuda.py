@@ -3,8 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -13,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sklearn_mgk.device import explained_memory, import_cupy
 from sklearn_mgk.propagation.backends import checked_output
 from sklearn_mgk.propagation.matrices import Rows, as_dense, float_type
 from sklearn_mgk.propagation.partition import Partition
@@ -97,33 +97,16 @@ def _kernel(device: int, dtype: Any, index: Any, shape: Shape) -> Any:
     """Compile the kernel for the current device."""
     name = kernel_name(dtype, index, shape)
     options = ("--std=c++17",)
-    module = _cupy().RawModule(
+    module = import_cupy().RawModule(
         code=source(), options=options, name_expressions=[name], backend="nvrtc"
     )
     return module.get_function(name)
 
 
-def _cupy() -> Any:
-    try:
-        import cupy
-    except ImportError as error:
-        raise ImportError(
-            "backend 'cuda' needs CuPy: pip install 'sklearn-mgk[cuda13]', or "
-            "'sklearn-mgk[cuda12]' for a driver of CUDA 12"
-        ) from error
-    return cupy
-
-
-@contextmanager
-def _memory_for(rows: Rows, n_columns: int) -> Iterator[None]:
+def _memory_for(rows: Rows, n_columns: int) -> AbstractContextManager[None]:
     """Say what to do where the device has too little memory."""
-    try:
-        yield
-    except _cupy().cuda.memory.OutOfMemoryError as error:
-        raise MemoryError(
-            f"the GPU has too little memory for a matrix with {rows.n_entries} entries times "
-            f"{n_columns} columns: multiply fewer columns at once, or use backend='cpu'"
-        ) from error
+    what = f"a matrix with {rows.n_entries} entries times {n_columns} columns"
+    return explained_memory(what, "multiply fewer columns at once, or use backend='cpu'")
 
 
 def make_items(rows: Rows, partition: Partition) -> tuple[NDArray, int]:
@@ -180,7 +163,7 @@ class CUDABackend:
     """The kernel on the current device."""
 
     def __init__(self):
-        _cupy()
+        import_cupy()
 
     def engine(self, rows: Rows) -> str:
         # Several rows share a warp where X is narrow, and it goes on until the longest ends.
@@ -210,7 +193,7 @@ class DeviceProduct:
     """
 
     def __init__(self, rows: Rows, partition: Partition, vec: int | None = None, ways: int = 4):
-        cp = self.cp = _cupy()
+        cp = self.cp = import_cupy()
         self.rows, self.vec, self.ways = rows, vec, ways
         small = max(rows.n_entries, *rows.shape) < _SMALL
         self.index = np.dtype(np.int32 if small else np.int64)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_mgk.solver.factored import represent_edges
-from sklearn_mgk.solver.layout import colour_order, columns_form, plain_order, rows_form
+from sklearn_mgk.solver.layout import colour_order, columns_form, inverse_of, plain_order, rows_form
 from sklearn_mgk.solver.pairs import Control, Nodes, Results, Table, solve_pairs
 from sklearn_mgk.solver.problem import NodalTarget, Problem, Solution
 from sklearn_mgk.solver.schedule import estimate_cost, split_tasks
@@ -76,8 +76,7 @@ class _Solver:
         if nodal is not None:
             results = results._replace(**_nodal_places(nodal, swap, order))
         self._run(np.ascontiguousarray(oriented[order]), split_tasks(cost[order]), results)
-        back = np.empty_like(order)
-        back[order] = np.arange(len(order))
+        back = inverse_of(order)
         return Solution(
             results.values[back],
             results.gradient[back] if self.eval_gradient else None,

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_mgk.graphs import GraphBatch
-from sklearn_mgk.solver.layout import Order
+from sklearn_mgk.solver.layout import Order, inverse_of
 from sklearn_mgk.solver.problem import Problem
 from sklearn_mgk.solver.topology import Topology
 
@@ -87,13 +87,6 @@ def sort_entries(
         weight=topology.weight[sort],
         has_loop=(np.bincount(loops, minlength=len(batch)) > 0).astype(np.int32),
     )
-
-
-def inverse_of(order: NDArray) -> NDArray:
-    """Return the inverse of a permutation."""
-    inverse = np.empty_like(order)
-    inverse[order] = np.arange(len(order))
-    return inverse
 
 
 def records(length: int, fields: list[tuple], **columns: NDArray) -> NDArray:

@@ -104,8 +104,7 @@ def colour_order(batch: GraphBatch, topology: Topology) -> Order:
     flip = n_second > batch.sizes - n_second
     colour = np.where(bipartite[graph], colour ^ flip[graph], 0)
     node = np.argsort(2 * graph + colour, kind="stable")
-    position = np.empty_like(node)
-    position[node] = np.arange(len(node)) - batch.node_ptr[graph]
+    position = inverse_of(node) - batch.node_ptr[graph]
     n_black = np.bincount(graph, weights=colour, minlength=len(batch)).astype(np.int64)
     local = node - batch.node_ptr[graph]
     return Order(
@@ -169,6 +168,13 @@ def columns_form(
         label=_index(_scatter(codes[topology.edge][sort], place, ptr[-1])),
         weight=_scatter(topology.weight[sort], place, ptr[-1]).astype(dtype),
     )
+
+
+def inverse_of(order: NDArray) -> NDArray:
+    """Return the inverse of a permutation."""
+    inverse = np.empty_like(order)
+    inverse[order] = np.arange(len(order))
+    return inverse
 
 
 def _labels_by_graph(graph, label, n_graphs):

@@ -119,7 +119,7 @@ class WindowCode:
     def windows(self, problem: Problem, topology: Topology, order: Order) -> Windows:
         """Sort the edges of each graph."""
         labels, batch = self.source.labels, problem.batch
-        edge = _edges_once(topology)
+        edge = np.unique(topology.edge)
         key = np.asarray(labels.columns[self.attribute], np.float64)[labels.codes]
         edge = edge[np.lexsort((key[edge], batch.edge_graph[edge]))]
         n_edges = np.bincount(batch.edge_graph[edge], minlength=len(batch))
@@ -148,11 +148,6 @@ class WindowCode:
         kernel, columns = self.source.kernel, self.source.labels.columns
         fill, fill_gradient = row_functions(kernel, feature_dims(columns, kernel.attributes))
         return RowCode(fill(), fill_gradient() if self.eval_gradient else no_code().fill_gradient)
-
-
-def _edges_once(topology: Topology) -> NDArray:
-    """Edges of the batch that take part, each once."""
-    return np.unique(topology.edge)
 
 
 def _fill_up(edge: NDArray, n_edges: NDArray, block_ptr: NDArray) -> tuple[NDArray, NDArray]:

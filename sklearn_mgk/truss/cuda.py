@@ -3,8 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sklearn_mgk.device import explained_memory, import_cupy
 from sklearn_mgk.truss.eager import greatest_k
 from sklearn_mgk.truss.edges import EdgeSet, Rows, make_rows
 from sklearn_mgk.truss.peeling import whole_rows
@@ -47,13 +47,13 @@ def kernel_names(dtype: Any) -> list[str]:
 
 def _kernels(dtype: np.dtype) -> dict[str, Any]:
     """Kernels for one index type on the current device, by name up to the type."""
-    return _compile(dtype, _cupy().cuda.runtime.getDevice())
+    return _compile(dtype, import_cupy().cuda.runtime.getDevice())
 
 
 @cache
 def _compile(dtype: np.dtype, device: int) -> dict[str, Any]:
     names = kernel_names(dtype)
-    module = _cupy().RawModule(
+    module = import_cupy().RawModule(
         code=source(), options=("--std=c++17",), name_expressions=names, backend="nvrtc"
     )
     return {
@@ -63,35 +63,18 @@ def _compile(dtype: np.dtype, device: int) -> dict[str, Any]:
 
 
 def _n_multiprocessors() -> int:
-    return _of_device(_cupy().cuda.runtime.getDevice())
+    return _of_device(import_cupy().cuda.runtime.getDevice())
 
 
 @cache
 def _of_device(device: int) -> int:
-    return _cupy().cuda.Device(device).attributes["MultiProcessorCount"]
+    return import_cupy().cuda.Device(device).attributes["MultiProcessorCount"]
 
 
-def _cupy() -> Any:
-    try:
-        import cupy
-    except ImportError as error:
-        raise ImportError(
-            "backend 'cuda' needs CuPy: pip install 'sklearn-mgk[cuda13]', or "
-            "'sklearn-mgk[cuda12]' for a driver of CUDA 12"
-        ) from error
-    return cupy
-
-
-@contextmanager
-def _memory_of(edges: EdgeSet) -> Iterator[None]:
+def _memory_of(edges: EdgeSet) -> AbstractContextManager[None]:
     """Say what to do where the device has too little memory."""
-    try:
-        yield
-    except _cupy().cuda.memory.OutOfMemoryError as error:
-        raise MemoryError(
-            f"the GPU has too little memory for {len(edges.node_ptr) - 1} graphs with "
-            f"{edges.n_edges} edges: pass fewer graphs at once, or backend='cpu'"
-        ) from error
+    what = f"{len(edges.node_ptr) - 1} graphs with {edges.n_edges} edges"
+    return explained_memory(what, "pass fewer graphs at once, or backend='cpu'")
 
 
 class DeviceRows:
@@ -104,7 +87,7 @@ class DeviceRows:
     """
 
     def __init__(self, rows: Rows):
-        cp = self.cp = _cupy()
+        cp = self.cp = import_cupy()
         self.dtype = rows.columns.dtype
         self.kernels = _kernels(self.dtype)
         self.ptr, self.columns = cp.asarray(rows.ptr), cp.asarray(rows.columns)
@@ -181,7 +164,7 @@ class CUDABackend:
     """Kernels on the current device."""
 
     def __init__(self):
-        _cupy()
+        import_cupy()
 
     def k_truss(self, edges: EdgeSet, k: int, granularity: str, order: str) -> NDArray:
         """Mask of the edges of the k-truss."""
@@ -243,7 +226,7 @@ class DevicePeel:
     """
 
     def __init__(self, edges: EdgeSet):
-        cp = self.cp = _cupy()
+        cp = self.cp = import_cupy()
         self.edges = edges
         rows = make_rows(edges)
         self.places = np.flatnonzero(rows.columns)
