@@ -8,6 +8,7 @@ from oracles import as_batch
 
 from sklearn_mgk import MarginalizedGraphKernel
 from sklearn_mgk.base_kernels import FunctionKernel
+from sklearn_mgk.solver import device_labels
 
 pytestmark = pytest.mark.gpu
 MIXED = [
@@ -23,7 +24,7 @@ def solver(request, monkeypatch):
     """The module of the solver, made to read edge kernels in one way."""
     from sklearn_mgk.solver import cuda
 
-    monkeypatch.setattr(cuda, "MAX_TABLE_LABELS", 10**6 if request.param == "table" else 0)
+    monkeypatch.setattr(device_labels, "MAX_TABLE_LABELS", 10**6 if request.param == "table" else 0)
     return cuda
 
 
@@ -58,8 +59,8 @@ def test_gradients_and_nodal_values_of_graphs_of_all_sizes(solver):
 
 @pytest.mark.parametrize("limit", [228 << 10, 64 << 10, 4 << 10])
 def test_vectors_in_shared_memory_or_not(solver, limit, monkeypatch):
-    real = solver._device_limits()
-    monkeypatch.setattr(solver, "_device_limits", lambda: {**real, "shared_all": limit})
+    real = solver.device_limits()
+    monkeypatch.setattr(solver, "device_limits", lambda: {**real, "shared_all": limit})
     batch, kernel, reference = both(LARGE)
     np.testing.assert_allclose(kernel(batch), reference(batch), rtol=1e-9)
 
@@ -79,18 +80,16 @@ def test_runs_agree_to_the_last_bit(solver, dtype):
 
 
 def test_no_room_for_vectors_is_an_error_that_says_so(solver, monkeypatch):
-    real = solver._device_limits()
-    monkeypatch.setattr(solver, "_device_limits", lambda: {**real, "shared_all": 4 << 10})
-    monkeypatch.setattr(solver, "_free_memory", lambda: 1000)
+    real = solver.device_limits()
+    monkeypatch.setattr(solver, "device_limits", lambda: {**real, "shared_all": 4 << 10})
+    monkeypatch.setattr(solver, "free_memory", lambda: 1000)
     with pytest.raises(MemoryError, match=r"needs .* GB of device memory.*backend='cpu'"):
         make_kernel("delta", "smooth", "cuda")(as_batch(LARGE))
 
 
 def test_kernel_without_formula_and_with_too_many_labels_is_refused(monkeypatch):
-    from sklearn_mgk.solver import cuda
-
-    monkeypatch.setattr(cuda, "LARGEST_TABLE", 3)
-    monkeypatch.setattr(cuda, "MAX_TABLE_LABELS", 2)
+    monkeypatch.setattr(device_labels, "LARGEST_TABLE", 3)
+    monkeypatch.setattr(device_labels, "MAX_TABLE_LABELS", 2)
     node = FunctionKernel("charge", lambda x, y: 1.0 * (x == y))
     with pytest.raises(ValueError, match="write it as a formula, round the labels"):
         MarginalizedGraphKernel(node, backend="cuda")(as_batch(GRAPH_SETS["sparse"]))
