@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The linear system of a pair of graphs, by one block of threads:
+// The linear system of a pair of graphs, by a team of threads:
 //
 //   Z = diag(D/V) - W,   D_(i,i2) = d_i d_i2,   V_(i,i2) = k_v(i, i2),
 //   W_(i,i2),(j,j2) = A_ij A'_i2j2 k_e(ij, i2j2).
@@ -16,7 +16,7 @@
 
 namespace mgk {
 
-// Vectors of a block, in shared memory or in its part of the workspace.
+// Vectors of a team, in shared memory or in its part of the workspace.
 template <typename T>
 struct Vectors {
   T* p;         // [rows][ld] direction
@@ -61,23 +61,25 @@ __device__ Window<T> window_of(const typename Edge::Entry (&theirs)[SLOTS], int 
   }
 }
 
-template <typename T, class Node, class Edge, int SLOTS>
+template <typename T, class Node, class Edge, int SLOTS, class Team>
 struct Pair {
   using Entry = typename Edge::Entry;
+  using Place = typename Team::Place;
 
+  Team& team;
   const Problem<T>& problem;
   const Node node;
   const Edge edge;
   const int first, second, last;  // first node of G and of G', and the end of the latter's
-  const Owned owned;
+  const Owned<Team> owned;
   const bool has_loops;
   const int n_red;  // rows that are red: W joins none of them, unless all rows are red
   Vectors<T> v;
 
-  __device__ Pair(const Problem<T>& problem, int g, int h, T* memory, T* p_memory)
-      : problem(problem), node(problem.node), edge(problem.edge),
+  __device__ Pair(Team& team, const Problem<T>& problem, int g, int h, T* memory, T* p_memory)
+      : team(team), problem(problem), node(problem.node), edge(problem.edge),
         first(problem.node_ptr[g]), second(problem.node_ptr[h]), last(problem.node_ptr[h + 1]),
-        owned(problem.node_ptr[g + 1] - first, last - second,
+        owned(team, problem.node_ptr[g + 1] - first, last - second,
               [&](int group) { return 1 + (most_entries(group) + SLOTS - 1) / SLOTS; }),
         has_loops(problem.has_loop[g] && problem.has_loop[h]),
         n_red(problem.n_red[g]) {
@@ -106,7 +108,7 @@ struct Pair {
 
   // Fill the diagonal and the preconditioner.
   __device__ void prepare() {
-    owned.each([&](int i, int column, int at) {
+    owned.each([&](int i, int column, Place at) {
       const T value = node.value(node.load(first + i), node.load(second + column));
       const T d = problem.degree[first + i] * problem.degree[second + column];
       const bool inside = value > T(problem.tiny);
@@ -145,7 +147,7 @@ struct Pair {
         for (int i = lo + owned.first_row; i < hi; i += owned.row_step) {
           const int from = problem.row_ptr[first + i], to = problem.row_ptr[first + i + 1];
           const T sum = row_product(source, theirs, window, from, to);
-          const int at = i * owned.ld + column;
+          const Place at = Place(i) * owned.ld + column;
           if (inside) v.y[at] = slot > 0 ? v.y[at] + sum : sum;
         }
         slot += SLOTS;
@@ -173,7 +175,7 @@ struct Pair {
   }
 
   __device__ T entry_product(const T* source, const Entry (&theirs)[SLOTS], const Entry& own) const {
-    const T* row = source + own.column * owned.ld;
+    const T* row = source + Place(own.column) * owned.ld;
     T sum = 0;
 #pragma unroll
     for (int t = 0; t < SLOTS; ++t)

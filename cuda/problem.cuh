@@ -71,9 +71,10 @@ struct Work {
   const int* first;   // (n_pairs) graph along the rows
   const int* second;  // (n_pairs) graph along the columns
   Index n_items;      // pairs, or strips
-  Index* next;        // items taken so far
+  Index* next;        // items taken so far; the host ends a launch by a large number
   void* workspace;    // vectors of all blocks, or null where they lie in shared memory
   Index stride;       // numbers of T that each block has there
+  double* sums;       // (2, n_blocks + 1) and one more, all 0; where all blocks solve a pair together
 };
 
 enum Outcome { CONVERGED, STEP_LIMIT, BREAKDOWN, NOT_FINITE };

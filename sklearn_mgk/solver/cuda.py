@@ -225,6 +225,7 @@ class _Solver:
                 address(taken, k),
                 address(workspace),
                 launch.size,
+                0,
             ]
             results = [*found.words(begin), *([0] * 4 if blocks is None else blocks.words(begin))]
             strips = [*self.strip_words, address(begins)]
