@@ -34,8 +34,8 @@ from sklearn_mgk.solver.device_layout import (
     sort_entries,
 )
 from sklearn_mgk.solver.device_plan import (
-    BLOCK_WARPS,
     RESERVED,
+    STRIP_ENTRIES,
     VECTORS,
     VECTORS_WITH_GRADIENT,
     WARP,
@@ -47,6 +47,7 @@ from sklearn_mgk.solver.device_plan import (
     plan_blocks,
     plan_strips,
     rank_for_strips,
+    strips_a_block,
 )
 from sklearn_mgk.solver.device_source import (
     BlockKernel,
@@ -65,7 +66,7 @@ WORKSPACE_SHARE = 0.5
 DENSE = 4
 """Entries of a node, in the mean, from which lanes of a block keep 8 of them rather than 4."""
 
-STRIP_SLOTS = {True: (4, 8), False: (4,)}
+STRIP_SLOTS = {True: (4, 8), False: (8, 16)}
 """Entries in registers that kernels of strips are compiled for, with tables and with code."""
 
 THREADS = {True: 1024, False: 768}
@@ -75,8 +76,8 @@ would make registers spill."""
 THREADS_WITH_GRADIENT = 512
 """The same where derivatives are computed."""
 
-WARPS_OF_STRIPS = {8: 32, 16: 24, 24: 20, 32: 16}
-"""Warps in blocks of strips that a multiprocessor is to hold, by rows."""
+WARPS_OF_STRIPS = {4: 32, 8: 24, 16: 16}
+"""Warps in blocks of strips that a multiprocessor is to hold, by entries in registers."""
 
 OPTIONS = ("--std=c++17", "--use_fast_math")
 
@@ -168,12 +169,10 @@ class _Solver:
         # Code takes several rounds of entries, so that the last number serves all.
         self.slots = STRIP_SLOTS[self.edge.is_table]
         most = np.maximum.reduceat(count, batch.node_ptr[:-1])
+        if not self.edge.is_table:
+            most = np.where(most > STRIP_ENTRIES, most, np.minimum(most, self.slots[-1]))
         ranked = rank_for_strips(
-            batch.sizes,
-            most if self.edge.is_table else np.minimum(most, self.slots[-1]),
-            order.n_red.astype(np.int64) < batch.sizes,
-            entries.has_loop > 0,
-            self.slots,
+            batch.sizes, most, form.n_red.astype(np.int64), entries.has_loop > 0, self.slots
         )
         self.strips = StripGraphs(*(cupy.asarray(getattr(ranked, f.name)) for f in fields(ranked)))
         n_entries = np.add.reduceat(count, batch.node_ptr[:-1]).astype(np.int64)
@@ -214,11 +213,11 @@ class _Solver:
         taken = cupy.zeros(len(plan.launches), np.int64)
         held = []
         for k, launch in enumerate(plan.launches):
-            begins = plan.strip_begin[k] if launch.rows else None
-            n_items = len(begins) - 1 if launch.rows else launch.end - launch.begin
+            begins = plan.strip_begin[k] if launch.warps else None
+            n_items = len(begins) - 1 if launch.warps else launch.end - launch.begin
             kernel = self._kernel(launch)
             n_blocks, workspace = self._resident(launch, n_items)
-            begin = 0 if launch.rows else launch.begin
+            begin = 0 if launch.warps else launch.begin
             work = [
                 *(address(side, begin) for side in plan.pairs),
                 n_items,
@@ -227,7 +226,8 @@ class _Solver:
                 launch.size,
             ]
             results = [*found.words(begin), *([0] * 4 if blocks is None else blocks.words(begin))]
-            strips = [*self.strip_words, address(begins)]
+            a_strip = launch.shared_bytes // strips_a_block(launch.warps)
+            strips = [*self.strip_words, address(begins), a_strip]
             arguments = (self.problem_words, *map(structure, (strips, work, results)))
             held.append(workspace)
             kernel((n_blocks,), (launch.threads,), arguments, shared_mem=launch.shared_bytes)
@@ -238,11 +238,10 @@ class _Solver:
     def _kernel(self, launch: Launch) -> cupy.RawKernel:
         """Compile what a launch needs."""
         wide = self.problem.dtype.itemsize // 4
-        if launch.rows:
-            threads = WARPS_OF_STRIPS[launch.rows] * WARP // wide
+        if launch.warps:
+            threads = WARPS_OF_STRIPS[launch.slots] * WARP // wide
             blocks = max(threads // launch.threads, 1)
-            shape = launch.warps, launch.rows, launch.slots
-            kernel = StripKernel(launch.threads, blocks, *shape)
+            kernel = StripKernel(launch.threads, blocks, launch.warps, launch.slots)
         else:
             blocks, slots = max(self.threads // launch.threads, 1), 8 if self.is_dense else 4
             kernel = BlockKernel(launch.threads, blocks, slots, launch.memory, self.eval_gradient)
@@ -258,8 +257,9 @@ class _Solver:
         limits = device_limits()
         resident = max(limits["threads"] // launch.threads, 1)
         fit = limits["shared_all"] // (launch.shared_bytes + RESERVED)
-        a_block = BLOCK_WARPS if launch.warps == 1 else 1
-        n_blocks = min(limits["processors"] * min(resident, fit), -(-n_items // a_block))
+        n_blocks = min(
+            limits["processors"] * min(resident, fit), -(-n_items // strips_a_block(launch.warps))
+        )
         if launch.size == 0:
             return n_blocks, None
         itemsize, free = self.problem.dtype.itemsize, free_memory()
