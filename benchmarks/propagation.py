@@ -267,7 +267,7 @@ def scheduler(options) -> None:
         order = np.argsort(-model, kind="stable")
         total = np.append(0, np.cumsum(model[order]))
         blocks = np.searchsorted(total, np.linspace(0, total[-1], 133))
-        balance = imbalance(np.append(0, np.cumsum(work[order])), blocks)
+        balance = imbalance(np.diff(np.append(0, np.cumsum(work[order]))[blocks]))
         known = f"{np.corrcoef(model, work)[0, 1]:.3f}" if np.ptp(model) else "-"
         rows.append([name, f"{balance:.2f}", f"{makespan(work[order], 132):.3f}", known])
     print(

@@ -5,9 +5,9 @@
 //   Z x = f f',   K = sum p p' x.
 //
 // All lanes run through the same entries of G, so that they never part; a lane holds the entries of
-// its node of G' in registers. Directions lie in shared memory as [row][lane], where a gather along
-// a row has no bank conflicts; residual and diagonal lie in registers, row by row. The pairs of a
-// strip are *segments* of lanes, each with its own step lengths and its own end.
+// its node of G' in registers. Vectors lie in shared memory as [row][lane]; what one lane needs of
+// another's they pass on by shuffles. The pairs of a strip are *segments* of lanes, each with its own
+// step lengths and its own end.
 //
 // Rows of a bipartite G are sorted by colour, and the black ones are eliminated: the rest of the
 // system,  (Z_r - W_rb Z_b^-1 W_br) x_r = b_r + W_rb Z_b^-1 b_b,  needs half the iterations for the
@@ -48,23 +48,29 @@ struct Strips {
   const int* edge_half;  // (n_graphs) end of the arcs that leave red rows
   const void* edges;     // arcs or bonds
   const int* begin;      // (n_strips + 1) pairs of each strip
+  Index stride;          // shared memory of a strip [bytes]
 };
 
-template <typename T, class Node, class Edge, int WARPS, int ROWS, int SLOTS>
+template <typename T, class Node, class Edge, int WARPS, int SLOTS>
 struct Strip {
   using Entry = typename Edge::Entry;
   static constexpr int LANES = WARPS * WARP;
-  static constexpr int ROUNDS = WARP;  // most rounds of slots
+  static constexpr int MAX_ROWS = 64;
+  static constexpr int ROUND = 4;      // entries that share a window of bonds
+  static constexpr int ROUNDS = Edge::is_table ? 0 : 32;  // most rounds
+  static_assert(Edge::is_table || SLOTS % ROUND == 0, "registers hold whole rounds");
 
   const Problem<T>& problem;
   const Strips& strips;
   const Edge edge;
-  T* const p;  // [ROWS][LANES]
-  T* const y;  // [ROWS][LANES] a lane reads and writes its own column only
-  T* const start;         // [ROWS] starting probability of each row
-  T* const partial;       // [WARPS] sums of the warps
-  int* const bond_begin;  // [WARPS][ROUNDS] first bond in the window of each round of slots
+  double* const partial;  // [WARPS] sums of the warps
+  T* const start;         // [MAX_ROWS] starting probability of each row
+  int* const bond_begin;  // [WARPS][ROUNDS] first bond in the window of each round of entries
   int* const bond_end;    // [WARPS][ROUNDS] and the one after its last
+  T* const p;             // [n_rows][LANES] direction; of all that follows a lane has its own column
+  T* diagonal;            // [n_rows][LANES] D/V, or 0 where V = 0
+  T* r;                   // [n_red][LANES] residual
+  T* y;                   // [n_red][LANES] W p
   const int lane = threadIdx.x % LANES;
   int pair = -1;            // pair of the lane; -1 where it has none
   int begin = 0, end = 0;   // lanes of its segment
@@ -72,15 +78,15 @@ struct Strip {
   int first_entry = 0, degree = 0, most = 0;  // its entries; the most of any lane
   int graph, first, n_rows, n_red;
 
-  __device__ Strip(const Problem<T>& problem, const Strips& strips, T* memory)
-      : problem(problem), strips(strips), edge(problem.edge), p(memory), y(memory + ROWS * LANES),
-        start(y + ROWS * LANES), partial(start + ROWS),
-        bond_begin(reinterpret_cast<int*>(partial + (WARPS + 1) / 2 * 2)),
-        bond_end(bond_begin + WARPS * ROUNDS) {}
+  // Memory of a strip besides its vectors.
+  static constexpr int fixed_bytes =
+      WARPS * sizeof(double) + MAX_ROWS * sizeof(T) + 2 * WARPS * ROUNDS * sizeof(int);
 
-  // Shared memory of a strip.
-  static constexpr int bytes = (2 * ROWS * LANES + ROWS + (WARPS + 1) / 2 * 2) * sizeof(T) +
-                               2 * WARPS * ROUNDS * sizeof(int);
+  __device__ Strip(const Problem<T>& problem, const Strips& strips, void* memory)
+      : problem(problem), strips(strips), edge(problem.edge), partial(static_cast<double*>(memory)),
+        start(reinterpret_cast<T*>(partial + WARPS)),
+        bond_begin(reinterpret_cast<int*>(start + MAX_ROWS)), bond_end(bond_begin + WARPS * ROUNDS),
+        p(reinterpret_cast<T*>(bond_end + WARPS * ROUNDS)) {}
 
   // Wait for all lanes of the strip.
   __device__ static void wait() {
@@ -89,10 +95,11 @@ struct Strip {
   }
 
   // Sum over the lanes of the segment, the same in each of them and in every run.
-  __device__ T segment_sum(T value) const {
+  template <typename Real>
+  __device__ Real segment_sum(Real value) const {
     if constexpr (WARPS == 1) {
       for (int step = 1; step < WARP; step *= 2) {
-        const T other = __shfl_down_sync(ALL, value, step);
+        const Real other = __shfl_down_sync(ALL, value, step);
         if (lane + step < end) value += other;
       }
       return __shfl_sync(ALL, value, begin);
@@ -100,8 +107,8 @@ struct Strip {
       for (int step = WARP / 2; step > 0; step /= 2) value += __shfl_xor_sync(ALL, value, step);
       if (lane % WARP == 0) partial[lane / WARP] = value;
       __syncthreads();  // the sums of all warps are there
-      T total = 0;
-      for (int warp = 0; warp < WARPS; ++warp) total += partial[warp];
+      Real total = 0;
+      for (int warp = 0; warp < WARPS; ++warp) total += Real(partial[warp]);
       __syncthreads();  // all have read them
       return total;
     }
@@ -113,6 +120,9 @@ struct Strip {
     first = problem.node_ptr[graph];
     n_rows = problem.node_ptr[graph + 1] - first;
     n_red = strips.n_red[graph];
+    diagonal = p + n_rows * LANES;
+    r = diagonal + n_rows * LANES;
+    y = r + n_red * LANES;
     pair = -1;
     begin = end = lane;
     int at = 0;
@@ -131,23 +141,24 @@ struct Strip {
     degree = pair >= 0 ? problem.row_ptr[node + 1] - first_entry : 0;
     most = degree;
     for (int step = WARP / 2; step > 0; step /= 2) most = max(most, __shfl_xor_sync(ALL, most, step));
-    if (lane < n_rows) start[lane] = problem.start[strips.row_node[first + lane]];
+    for (int i = lane; i < n_rows; i += LANES)
+      start[i] = problem.start[strips.row_node[first + i]];
     if constexpr (!Edge::is_table) find_windows();
     wait();  // starts and windows are known to all lanes
   }
 
-  // Bonds are sorted by key: find those that each round of slots needs.
+  // Bonds are sorted by key: find those that each round of entries needs.
   __device__ void find_windows() const {
-    for (int slot = 0; slot < most; slot += SLOTS) {
+    for (int slot = 0; slot < most; slot += ROUND) {
       int low = strips.edge_ptr[graph], high = strips.edge_ptr[graph + 1];
       if constexpr (Edge::has_windows) {
-        Entry theirs[SLOTS];
+        Entry theirs[ROUND];
         load_slots(slot, theirs);
-        const Window<T> window = window_of<Edge>(theirs, min(degree - slot, SLOTS), problem.reach);
+        const Window<T> window = window_of<Edge>(theirs, min(degree - slot, ROUND), problem.reach);
         while (low < high && Edge::key(bonds()[low].features) < window.low) ++low;
         while (low < high && Edge::key(bonds()[high - 1].features) > window.high) --high;
       }
-      const int round = lane / WARP * ROUNDS + slot / SLOTS;
+      const int round = lane / WARP * ROUNDS + slot / ROUND;
       if (lane % WARP == 0) {
         bond_begin[round] = low;
         bond_end[round] = high;
@@ -159,9 +170,10 @@ struct Strip {
     return static_cast<const Bond<T, typename Edge::Label>*>(strips.edges);
   }
 
-  __device__ void load_slots(int slot, Entry* theirs) const {
+  template <int N>
+  __device__ void load_slots(int slot, Entry (&theirs)[N]) const {
 #pragma unroll
-    for (int t = 0; t < SLOTS; ++t) {
+    for (int t = 0; t < N; ++t) {
       const bool used = slot + t < degree;
       theirs[t] = static_cast<const Entry*>(problem.entries)[used ? first_entry + slot + t : 0];
       theirs[t].column = used ? begin + theirs[t].column : lane;
@@ -169,8 +181,14 @@ struct Strip {
     }
   }
 
-  // y += W p, over the arcs from one to another.
-  __device__ void push_arcs(int arc, int last) const {
+  // What another lane of the strip has in a row of p, of which the own number is given.
+  __device__ T gather(int row, T own, int column) const {
+    if constexpr (WARPS == 1) return __shfl_sync(ALL, own, column);
+    else return p[row * LANES + column];
+  }
+
+  // out += W p, over the arcs from one to another.
+  __device__ void push_arcs(int arc, int last, T* out) const {
     Entry theirs[SLOTS];
     load_slots(0, theirs);
     T weight[SLOTS] = {}, product = 0;
@@ -187,31 +205,50 @@ struct Strip {
         }
       }
       if (own.source >= 0) {
+        const T p_i = p[own.source * LANES + lane];
         product = 0;
 #pragma unroll
-        for (int t = 0; t < SLOTS; ++t) product += weight[t] * p[own.source * LANES + theirs[t].column];
+        for (int t = 0; t < SLOTS; ++t)
+          product += weight[t] * gather(own.source, p_i, theirs[t].column);
       }
-      y[own.target * LANES + lane] += own.weight * product;
+      out[own.target * LANES + lane] += own.weight * product;
     }
   }
 
-  // y += W p, over all bonds.
+  // y += W p, over all bonds. SLOTS entries of the lane's node stay in registers; those of a round
+  // meet only the bonds in their window.
   __device__ void push_bonds() const {
+    constexpr int N = SLOTS / ROUND;
     for (int slot = 0; slot < most; slot += SLOTS) {
       Entry theirs[SLOTS];
       load_slots(slot, theirs);
-      const int round = lane / WARP * ROUNDS + slot / SLOTS;
-      const int last = bond_end[round];
-      auto next = bonds()[bond_begin[round] < last ? bond_begin[round] : 0];
-      for (int b = bond_begin[round]; b < last; ++b) {
+      int low[N], high[N], b = 0, last = 0;
+#pragma unroll
+      for (int r = 0; r < N; ++r) {
+        const bool used = slot + r * ROUND < most;
+        const int round = lane / WARP * ROUNDS + slot / ROUND + r;
+        low[r] = used ? bond_begin[round] : 0;
+        high[r] = used ? bond_end[round] : 0;
+        if (low[r] < high[r]) {
+          b = last == 0 ? low[r] : min(b, low[r]);
+          last = max(last, high[r]);
+        }
+      }
+      auto next = bonds()[b];
+      for (; b < last; ++b) {
         const auto own = next;
         next = bonds()[b + 1 < last ? b + 1 : b];  // on its way while this one is added
+        const T p_i = p[own.i * LANES + lane], p_j = p[own.j * LANES + lane];
         T at_i = 0, at_j = 0;
 #pragma unroll
-        for (int t = 0; t < SLOTS; ++t) {
-          const T value = theirs[t].weight * edge.value(own.features, theirs[t].label());
-          at_i += value * p[own.j * LANES + theirs[t].column];
-          at_j += value * p[own.i * LANES + theirs[t].column];
+        for (int r = 0; r < N; ++r) {
+          if (b < low[r] || b >= high[r]) continue;  // for all lanes of the warp
+#pragma unroll
+          for (int t = r * ROUND; t < (r + 1) * ROUND; ++t) {
+            const T value = theirs[t].weight * edge.value(own.features, theirs[t].label());
+            at_i += value * gather(own.j, p_j, theirs[t].column);
+            at_j += value * gather(own.i, p_i, theirs[t].column);
+          }
         }
         y[own.i * LANES + lane] += own.weight * at_i;
         y[own.j * LANES + lane] += own.weight * at_j;
@@ -219,61 +256,67 @@ struct Strip {
     }
   }
 
-  __device__ void push(bool from_red) const {
-    if constexpr (Edge::is_table) {
-      const int half = strips.edge_half[graph];
-      push_arcs(from_red ? strips.edge_ptr[graph] : half, from_red ? half : strips.edge_ptr[graph + 1]);
-    } else {
-      push_bonds();
+  // y = W p from black rows to red ones, or between all rows where none is black.
+  __device__ void push_to_red() const {
+    for (int i = 0; i < n_red; ++i) y[i * LANES + lane] = 0;
+    if constexpr (Edge::is_table)
+      push_arcs(n_red < n_rows ? strips.edge_half[graph] : strips.edge_ptr[graph],
+                strips.edge_ptr[graph + 1], y);
+    else push_bonds();
+  }
+
+  // p = Z^-1 W p from red rows to black ones; returns the sum of start p over the latter.
+  __device__ T push_to_black() const {
+    for (int i = n_red; i < n_rows; ++i) p[i * LANES + lane] = 0;
+    push_arcs(strips.edge_ptr[graph], strips.edge_half[graph], p);
+    T sum = 0;
+    for (int i = n_red; i < n_rows; ++i) {
+      const int at = i * LANES + lane;
+      p[at] *= inverse(diagonal[at]);
+      sum += start[i] * p[at];
     }
+    return sum;
   }
 
   __device__ static T inverse(T diagonal) { return diagonal > 0 ? T(1) / diagonal : T(0); }
 
-  // Solve the system of each segment; returns K of the lane's segment.
-  __device__ End solve(double& value) {
+  // Fill the diagonal; the black rows of p become Z^-1 b, and r becomes b. Returns b.Z^-1 b.
+  __device__ T prepare() const {
     const Node node_kernel(problem.node);
-    const T column_flow = pair >= 0 ? problem.flow[node] : T(0);
-    const T column_start = pair >= 0 ? problem.start[node] : T(0);
-    const T column_degree = pair >= 0 ? problem.degree[node] : T(0);
-    const bool has_black = n_red < n_rows;
-    T diagonal[ROWS], r[ROWS];
+    const bool inside = pair >= 0;
+    const T column_flow = inside ? problem.flow[node] : T(0);
+    const T column_degree = inside ? problem.degree[node] : T(0);
     const auto label = node_kernel.load(node);
-    T sum = 0, known = 0;
-#pragma unroll
-    for (int i = 0; i < ROWS; ++i) {
-      diagonal[i] = r[i] = 0;
-      y[i * LANES + lane] = 0;
-      p[i * LANES + lane] = 0;
-      if (i < n_rows) {
-        const int row = strips.row_node[first + i];
-        const T v = node_kernel.value(node_kernel.load(row), label);
-        if (pair >= 0 && v > T(problem.tiny)) diagonal[i] = problem.degree[row] * column_degree / v;
-        const T b = problem.flow[row] * column_flow, scaled = inverse(diagonal[i]) * b;
-        sum += b * scaled;
-        r[i] = b;
-        if (i >= n_red) {
-          p[i * LANES + lane] = scaled;
-          known += start[i] * scaled;
-        }
-      }
+    T sum = 0;
+    for (int i = 0; i < n_rows; ++i) {
+      const int row = strips.row_node[first + i], at = i * LANES + lane;
+      const T v = node_kernel.value(node_kernel.load(row), label);
+      const T own = v > T(problem.tiny) ? problem.degree[row] * column_degree / v : T(0);
+      const T b = problem.flow[row] * column_flow, scaled = inverse(own) * b;
+      diagonal[at] = own;
+      sum += b * scaled;
+      if (i < n_red) r[at] = b;
+      else p[at] = scaled;
     }
-    const T goal = T(problem.tol * problem.tol) * segment_sum(sum);
-    value = segment_sum(known * column_start);
+    return sum;
+  }
+
+  // Solve the system of each segment; value becomes what the lane's column adds to K.
+  __device__ End solve(double& value) const {
+    const bool has_black = n_red < n_rows;
+    T sum = 0;
+    const T goal = T(problem.tol * problem.tol) * segment_sum(prepare());
+    value = 0;
     if (has_black) {
+      for (int i = n_red; i < n_rows; ++i) value += start[i] * p[i * LANES + lane];
       wait();  // the black rows of p are complete
-      push(false);
-      wait();  // all have read p
+      push_to_red();
     }
-    sum = 0;
-#pragma unroll
-    for (int i = 0; i < ROWS; ++i) {
-      if (i < n_red) {
-        r[i] += y[i * LANES + lane];
-        const T z = inverse(diagonal[i]) * r[i];
-        p[i * LANES + lane] = z;
-        sum += r[i] * z;
-      }
+    for (int i = 0; i < n_red; ++i) {
+      const int at = i * LANES + lane;
+      if (has_black) r[at] += y[at];
+      p[at] = inverse(diagonal[at]) * r[at];
+      sum += r[at] * p[at];
     }
     T rz = segment_sum(sum);
     End result = {CONVERGED, 0};
@@ -281,32 +324,21 @@ struct Strip {
     bool active = (WARPS > 1 || pair >= 0) && rz > goal;
     while (WARPS == 1 ? __any_sync(ALL, active) : active) {
       wait();  // p is complete
-      if (has_black) {
-#pragma unroll
-        for (int i = 0; i < ROWS; ++i)
-          if (i >= n_red && i < n_rows) y[i * LANES + lane] = 0;
-        push(true);
-#pragma unroll
-        for (int i = 0; i < ROWS; ++i)
-          if (i >= n_red && i < n_rows)
-            p[i * LANES + lane] = inverse(diagonal[i]) * y[i * LANES + lane];
-        wait();  // the black rows of p are complete
-      }
-#pragma unroll
-      for (int i = 0; i < ROWS; ++i)
-        if (i < n_red) y[i * LANES + lane] = 0;
-      push(!has_black);
-      T curvature = 0, weighted = 0;
-#pragma unroll
-      for (int i = 0; i < ROWS; ++i) {
-        if (i < n_rows) {
-          const T own = p[i * LANES + lane];
-          weighted += start[i] * own;
-          if (i < n_red) curvature += own * (diagonal[i] * own - y[i * LANES + lane]);
+      T weighted = 0, curvature = 0;
+      if constexpr (Edge::is_table) {
+        if (has_black) {
+          weighted = push_to_black();
+          wait();  // the black rows of p are complete
         }
       }
+      push_to_red();
+      for (int i = 0; i < n_red; ++i) {
+        const int at = i * LANES + lane;
+        y[at] = diagonal[at] * p[at] - y[at];
+        curvature += p[at] * y[at];
+        weighted += start[i] * p[at];
+      }
       curvature = segment_sum(curvature);
-      weighted = segment_sum(weighted * column_start);
       if (active && result.iterations == problem.max_iter) {
         result.outcome = STEP_LIMIT;
         active = false;
@@ -317,12 +349,10 @@ struct Strip {
       const T alpha = active ? rz / curvature : T(0);
       if (active) value += double(alpha) * weighted;
       sum = 0;
-#pragma unroll
-      for (int i = 0; i < ROWS; ++i) {
-        if (i < n_red) {
-          r[i] -= alpha * (diagonal[i] * p[i * LANES + lane] - y[i * LANES + lane]);
-          sum += r[i] * r[i] * inverse(diagonal[i]);
-        }
+      for (int i = 0; i < n_red; ++i) {
+        const int at = i * LANES + lane;
+        r[at] -= alpha * y[at];
+        sum += r[at] * r[at] * inverse(diagonal[at]);
       }
       const T next = segment_sum(sum);
       const T beta = active ? next / rz : T(0);
@@ -332,24 +362,25 @@ struct Strip {
         active = rz > goal;
       }
       wait();  // all have read p
-#pragma unroll
-      for (int i = 0; i < ROWS; ++i)
-        if (i < n_red)
-          p[i * LANES + lane] = inverse(diagonal[i]) * r[i] + beta * p[i * LANES + lane];
+      for (int i = 0; i < n_red; ++i) {
+        const int at = i * LANES + lane;
+        p[at] = inverse(diagonal[at]) * r[at] + beta * p[at];
+      }
     }
     if (!isfinite(rz) || !isfinite(goal)) result.outcome = NOT_FINITE;
+    if (pair >= 0) value *= problem.start[node];
     return result;
   }
 };
 
-template <typename T, class Node, class Edge, int WARPS, int ROWS, int SLOTS>
+template <typename T, class Node, class Edge, int WARPS, int SLOTS>
 __device__ void solve_strips(const Problem<T>& problem, const Strips& strips, const Work& work,
                              const Results<T>& results) {
-  using Own = Strip<T, Node, Edge, WARPS, ROWS, SLOTS>;
+  using Own = Strip<T, Node, Edge, WARPS, SLOTS>;
   extern __shared__ double dynamic[];  // [strips of the block] of what `Strip` points to
   __shared__ Index taken;
-  char* memory = reinterpret_cast<char*>(dynamic) + threadIdx.x / Own::LANES * Own::bytes;
-  Own strip(problem, strips, reinterpret_cast<T*>(memory));
+  char* memory = reinterpret_cast<char*>(dynamic) + threadIdx.x / Own::LANES * strips.stride;
+  Own strip(problem, strips, memory);
   unsigned long long* const next = reinterpret_cast<unsigned long long*>(work.next);
   while (true) {
     Index s = 0;
@@ -365,6 +396,7 @@ __device__ void solve_strips(const Problem<T>& problem, const Strips& strips, co
     strip.load(work, strips.begin[s], strips.begin[s + 1]);
     double value;
     const End end = strip.solve(value);
+    value = strip.segment_sum(value);
     if (strip.pair >= 0 && strip.lane == strip.begin) {
       results.values[strip.pair] = value;
       results.outcome[strip.pair] =

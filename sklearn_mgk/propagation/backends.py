@@ -11,11 +11,18 @@ from numpy.typing import NDArray
 
 from sklearn_mgk.propagation.cpu import multiply
 from sklearn_mgk.propagation.matrices import Rows, as_dense
-from sklearn_mgk.propagation.partition import Partition
+from sklearn_mgk.propagation.partition import Degrees, Partition
 
 
 class Product(Protocol):
-    """A matrix that is ready to multiply."""
+    """A matrix where it is computed with; `follow` makes it ready to multiply."""
+
+    @property
+    def degrees(self) -> Degrees:
+        """Numbers of entries of the rows."""
+
+    def follow(self, partition: Partition) -> None:
+        """Take the blocks of a plan."""
 
     def __call__(self, X: Any, out: Any) -> Any:
         """Multiply, into an array given or None; see `SpMMPlan.multiply`."""
@@ -30,28 +37,28 @@ class Product(Protocol):
 class Backend(Protocol):
     """What a backend answers."""
 
-    def engine(self, rows: Rows) -> str:
+    def load(self, rows: Rows) -> Product:
+        """Bring a matrix to where it is computed with."""
+
+    def engine(self, product: Product) -> str:
         """Which engine was faster for such a matrix."""
 
     def n_blocks(self, rows: Rows) -> int:
         """How many blocks to cut it into."""
 
-    def prepare(self, rows: Rows, partition: Partition) -> Product:
-        """Return what multiplies by this matrix."""
-
 
 class CPUBackend:
     """Vector loops in plain threads."""
 
-    def engine(self, rows: Rows) -> str:
+    def load(self, rows: Rows) -> CPUProduct:
+        return CPUProduct(rows)
+
+    def engine(self, product: Product) -> str:
         return "rows"
 
     def n_blocks(self, rows: Rows) -> int:
         # Small enough that the last block of a thread ends soon after that of the others.
         return int(np.clip(rows.n_entries // 4096, 1, 1024))
-
-    def prepare(self, rows: Rows, partition: Partition) -> Product:
-        return CPUProduct(rows, partition)
 
 
 class CPUProduct:
@@ -61,14 +68,20 @@ class CPUProduct:
     ----------
     rows : Rows
         The matrix.
-    partition : Partition
-        The blocks.
     """
 
-    def __init__(self, rows: Rows, partition: Partition):
+    def __init__(self, rows: Rows):
         self.rows = rows
-        self.partition = partition
         self._typed = {rows.data.dtype: rows}
+
+    @property
+    def degrees(self) -> Degrees:
+        """Numbers of entries of the rows."""
+        return Degrees(np, self.rows.lengths)
+
+    def follow(self, partition: Partition) -> None:
+        """Take the blocks of a plan."""
+        self.partition = partition
 
     def __call__(self, X: Any, out: NDArray | None = None) -> NDArray:
         """Multiply; see `SpMMPlan.multiply`."""

@@ -4,18 +4,20 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
+from ctypes import addressof, c_uint64
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from importlib.resources import files
+from threading import local
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_mgk.device import explained_memory, import_cupy
-from sklearn_mgk.propagation.backends import checked_output
+from sklearn_mgk.propagation.backends import Product, checked_output
 from sklearn_mgk.propagation.matrices import Rows, as_dense, float_type
-from sklearn_mgk.propagation.partition import Partition
+from sklearn_mgk.propagation.partition import Degrees, Partition
 
 _THREADS = 256
 _WARPS = _THREADS // 32
@@ -23,6 +25,9 @@ _BLOCK_WORK = 64, 1024  # entries and starts of rows that a block of threads get
 _ENOUGH_BLOCKS = 2048  # to fill a device: 16 for each of its multiprocessors
 _LONG = 512  # entries from which several blocks share a row
 _PIECE = 256  # entries of a row that one of them takes
+_SHORT = 32  # entries up to which a row is no burden for the others of its warp
+_MANY = 1 << 14  # rows from which the device sorts them
+_X, _Y = 5, 6  # among the arguments of the kernel
 _SMALL = np.iinfo(np.int32).max  # numbers below are kept in 32 bits
 _WORD = 16  # bytes of the widest load
 _WORDS = {"float32": "float", "float64": "double", "int32": "int", "int64": "long long"}
@@ -109,13 +114,11 @@ def _memory_for(rows: Rows, n_columns: int) -> AbstractContextManager[None]:
     return explained_memory(what, "multiply fewer columns at once, or use backend='cpu'")
 
 
-def make_items(rows: Rows, partition: Partition) -> tuple[NDArray, int]:
+def make_items(partition: Partition) -> tuple[NDArray, int]:
     """Make the items of the kernel from the blocks of a plan.
 
     Parameters
     ----------
-    rows : Rows
-        The matrix.
     partition : Partition
         The blocks; without an order all are sparse, and no row is split.
 
@@ -127,23 +130,22 @@ def make_items(rows: Rows, partition: Partition) -> tuple[NDArray, int]:
         Places for the sums of pieces.
     """
     blocks = partition.blocks
-    if len(partition.order) == 0:
+    if partition.runs is None:
         items = np.zeros((len(blocks) - 1, 5), np.int64)
         items[:, 1], items[:, 2] = blocks[:-1], blocks[1:]
         return items, 0
-    lengths = rows.lengths[partition.order]
-    long = np.flatnonzero(lengths > _LONG)
+    long, of_long = partition.runs.longer_than(_LONG)
     cuts = np.unique(np.concatenate([blocks, long, long + 1]))
     whole = np.zeros((len(cuts) - 1, 5), np.int64)
     whole[:, 1], whole[:, 2] = cuts[:-1], cuts[1:]
     if len(whole):
         dense = partition.dense[np.searchsorted(blocks, cuts[:-1], side="right") - 1]
-        most = np.maximum.reduceat(lengths, cuts[:-1])
-        needed = np.clip(-(-most // 32), 1, _WARPS)
+        needed = np.clip(-(-partition.runs.most(cuts[:-1]) // 32), 1, _WARPS)
         whole[:, 0] = np.where(dense, 1 << np.ceil(np.log2(needed)).astype(np.int64), 0)
-    pieces = _pieces(long, lengths[long])
-    whole = whole[~np.isin(cuts[:-1], long)]
-    return np.concatenate([pieces, whole]), len(pieces)
+    is_whole = np.ones(len(whole), bool)
+    is_whole[np.searchsorted(cuts, long)] = False
+    pieces = _pieces(long, of_long)
+    return np.concatenate([pieces, whole[is_whole]]), len(pieces)
 
 
 def _pieces(long: NDArray, lengths: NDArray) -> NDArray:
@@ -159,52 +161,101 @@ def _pieces(long: NDArray, lengths: NDArray) -> NDArray:
     return items
 
 
+class Launch:
+    """A kernel and its arguments as the driver takes them; X and Y are set in each call.
+
+    CuPy looks at all arguments in every call, which takes longer than a small product.
+
+    Parameters
+    ----------
+    driver : callable
+        Launches a kernel, as ``cuLaunchKernel`` does.
+    function : int
+        Handle of the kernel.
+    grid : tuple of int
+        Items and tiles of columns.
+    arguments : tuple
+        Arguments of the kernel, each of 8 bytes: arrays of the device and numbers.
+    """
+
+    def __init__(self, driver: Any, function: int, grid: tuple[int, int], arguments: tuple):
+        numbers = [a.data.ptr if hasattr(a, "data") and a.ndim else int(a) for a in arguments]
+        self._numbers = (c_uint64 * len(numbers))(*numbers)
+        first = addressof(self._numbers)
+        self._places = (c_uint64 * len(numbers))(*(first + 8 * k for k in range(len(numbers))))
+        self._held = arguments[:_X] + arguments[_Y + 1 :]
+        self._driver = driver
+        self._fixed = function, *grid, 1, _THREADS, 1, 1, 0
+        self._address = addressof(self._places)
+
+    def __call__(self, x: int, y: int, stream: int) -> None:
+        """Launch on a stream, with the addresses of X and Y."""
+        self._numbers[_X], self._numbers[_Y] = x, y
+        self._driver(*self._fixed, stream, self._address, 0)
+
+
 class CUDABackend:
     """The kernel on the current device."""
 
     def __init__(self):
         import_cupy()
 
-    def engine(self, rows: Rows) -> str:
+    def load(self, rows: Rows) -> DeviceProduct:
+        with _memory_for(rows, 0):
+            return DeviceProduct(rows)
+
+    def engine(self, product: Product) -> str:
         # Several rows share a warp where X is narrow, and it goes on until the longest ends.
-        lengths = rows.lengths
-        return "degree" if len(lengths) and lengths.std() > lengths.mean() else "heavy"
+        mean, deviation = product.degrees.mean_and_deviation
+        if deviation > mean:
+            return "degree"
+        return "rows" if product.degrees.most <= _SHORT else "heavy"
 
     def n_blocks(self, rows: Rows) -> int:
-        total = int(rows.total_work[-1])
+        total = rows.total_work
         return max(1, total // int(np.clip(total // _ENOUGH_BLOCKS, *_BLOCK_WORK)))
-
-    def prepare(self, rows: Rows, partition: Partition) -> DeviceProduct:
-        with _memory_for(rows, 0):
-            return DeviceProduct(rows, partition)
 
 
 class DeviceProduct:
     """A matrix and its plan in the memory of the device.
 
+    Products of one plan must follow each other: the sums of split rows have one place.
+
     Parameters
     ----------
     rows : Rows
         The matrix.
-    partition : Partition
-        The blocks.
     vec, ways : int
         See `shape_for`.
     """
 
-    def __init__(self, rows: Rows, partition: Partition, vec: int | None = None, ways: int = 4):
+    def __init__(self, rows: Rows, vec: int | None = None, ways: int = 4):
         cp = self.cp = import_cupy()
         self.rows, self.vec, self.ways = rows, vec, ways
         small = max(rows.n_entries, *rows.shape) < _SMALL
         self.index = np.dtype(np.int32 if small else np.int64)
-        order = partition.order if len(partition.order) else np.arange(rows.shape[0])
-        items, self.n_slots = make_items(rows, partition)
-        self.n_items = len(items)
-        self.items = cp.asarray(items)
-        parts = (rows.ptr, rows.indices, order)
-        self.ptr, self.indices, self.order = (cp.asarray(p.astype(self.index)) for p in parts)
+        parts = (rows.ptr, rows.indices)
+        self.ptr, self.indices = (cp.asarray(p.astype(self.index, copy=False)) for p in parts)
         self._values: dict[np.dtype, Any] = {}
-        self._rooms: dict[tuple, Any] = {}
+        self._launches = local()
+
+    @cached_property
+    def degrees(self) -> Degrees:
+        """Numbers of entries of the rows, on the device where there are many."""
+        if self.rows.shape[0] < _MANY:
+            return Degrees(np, self.rows.lengths)
+        return Degrees(self.cp, self.cp.diff(self.ptr))
+
+    def follow(self, partition: Partition) -> None:
+        """Take the blocks of a plan."""
+        cp, n_rows = self.cp, self.rows.shape[0]
+        with _memory_for(self.rows, 0):
+            order = partition.order if partition.runs else cp.arange(n_rows, dtype=self.index)
+            self.order = cp.asarray(order.astype(self.index, copy=False))
+            items, self.n_slots = make_items(partition)
+            self.items = cp.asarray(items)
+        self.n_items = len(items)
+        self._launches = local()
 
     def __call__(self, X: Any, out: Any = None) -> Any:
         """Multiply; see `SpMMPlan.multiply`."""
@@ -215,6 +266,9 @@ class DeviceProduct:
         if out is not None:
             checked_output(out, shape, dense.dtype)
         writes_there = isinstance(out, self.cp.ndarray)
+        if on_device and writes_there:
+            self.launch(dense, out)
+            return out
         with _memory_for(self.rows, dense.shape[1]):
             y = out if writes_there else self.cp.empty(shape, dense.dtype)
             self.launch(self.cp.asarray(dense), y)
@@ -231,40 +285,44 @@ class DeviceProduct:
 
     def _dense(self, X: Any) -> Any:
         """Read a matrix that is on the device, see `as_dense`."""
-        dtype = float_type(self.rows.data.dtype, X.dtype, "X")
-        if X.ndim not in (1, 2) or len(X) != self.rows.shape[1]:
+        if X.ndim not in (1, 2) or X.shape[0] != self.rows.shape[1]:
             raise ValueError(
                 f"X must have shape ({self.rows.shape[1]}, n_columns) to be multiplied by A, got "
                 f"{X.shape}"
             )
+        if X.dtype in self._values and X.ndim == 2 and X.flags.c_contiguous:
+            return X
+        dtype = float_type(self.rows.data.dtype, X.dtype, "X")
         return self.cp.ascontiguousarray(X[:, None] if X.ndim == 1 else X, dtype=dtype)
 
     def launch(self, x: Any, y: Any) -> None:
         """Write A @ x to y, both C-contiguous on the device and of one type."""
-        n_columns = x.shape[1]
-        if self.n_items == 0 or n_columns == 0:
-            return
-        if x.dtype not in self._values:
-            self._values[x.dtype] = self.cp.asarray(self.rows.as_type(x.dtype).data)
-        shape = self._shape(x, y)
+        at, to, n_columns = x.data.ptr, y.data.ptr, x.shape[1]
+        # Slices of arrays may not lie where wide loads need them.
+        aligned = (at | to) % _WORD == 0
+        key = n_columns, x.itemsize, aligned, self.cp.cuda.runtime.getDevice()
+        known = self._launches.__dict__.get(key)
+        if known is not None:
+            known(at, to, self.cp.cuda.get_current_stream().ptr)
+        elif self.n_items and n_columns:
+            self._first_launch(key, x, y)
+
+    def _first_launch(self, key: tuple, x: Any, y: Any) -> None:
+        """Launch through CuPy, which readies the thread for the driver, and keep the arguments."""
+        n_columns, itemsize, aligned, device = key
+        shape = shape_for(n_columns, itemsize, self.vec if aligned else 1, self.ways)
         n_tiles = shape.n_tiles(n_columns)
-        sums, n_done = self._room(n_columns, n_tiles, x.dtype)
+        kernel = _kernel(device, x.dtype, self.index, shape)
+        n_slots = max(self.n_slots, 1)
+        with _memory_for(self.rows, n_columns):
+            if x.dtype not in self._values:
+                self._values[x.dtype] = self.cp.asarray(self.rows.as_type(x.dtype).data)
+            # Room for the sums of pieces, and their counts, which the kernel leaves at 0.
+            sums = self.cp.empty((n_slots, n_columns), x.dtype)
+            n_done = self.cp.zeros(n_slots * n_tiles, np.uint32)
         matrices = (self.ptr, self.indices, self._values[x.dtype], self.order, self.items, x, y)
-        kernel = _kernel(self.cp.cuda.Device().id, x.dtype, self.index, shape)
         arguments = (*matrices, np.int64(n_columns), sums, n_done)
-        kernel((self.n_items, n_tiles), (_THREADS,), arguments)
-
-    def _shape(self, x: Any, y: Any) -> Shape:
-        """Layout of threads; slices of arrays may not lie where wide loads need them."""
-        aligned = x.data.ptr % _WORD == 0 and y.data.ptr % _WORD == 0
-        return shape_for(x.shape[1], x.itemsize, self.vec if aligned else 1, self.ways)
-
-    def _room(self, n_columns: int, n_tiles: int, dtype: Any) -> tuple[Any, Any]:
-        """Room for the sums of pieces, and their counts, which the kernel leaves at 0."""
-        key = n_columns, n_tiles, dtype
-        if key not in self._rooms:
-            self._rooms[key] = (
-                self.cp.empty((max(self.n_slots, 1), n_columns), dtype),
-                self.cp.zeros(max(self.n_slots, 1) * n_tiles, np.uint32),
-            )
-        return self._rooms[key]
+        grid = self.n_items, n_tiles
+        kernel(grid, (_THREADS,), arguments)
+        driver = self.cp.cuda.driver.launchKernel
+        self._launches.__dict__[key] = Launch(driver, kernel.kernel.ptr, grid, arguments)

@@ -48,10 +48,10 @@ class Rows:
         """Number of entries of each row."""
         return np.diff(self.ptr)
 
-    @cached_property
-    def total_work(self) -> NDArray:
-        """Work of the rows up to each one, from 0 on: entries and the starts of rows."""
-        return self.ptr + ROW_COST * np.arange(len(self.ptr))
+    @property
+    def total_work(self) -> int:
+        """Work of all rows: entries and the starts of rows."""
+        return int(self.ptr[-1]) + ROW_COST * self.shape[0]
 
     def as_type(self, dtype: Any) -> Rows:
         """Return the matrix with entries of a type, itself where they have it."""

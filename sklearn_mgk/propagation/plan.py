@@ -15,6 +15,7 @@ from sklearn_mgk.propagation.backends import BACKENDS
 from sklearn_mgk.propagation.matrices import as_rows_of
 from sklearn_mgk.propagation.partition import (
     Partition,
+    by_degree,
     by_metric,
     equal_rows,
     heavy_first,
@@ -43,7 +44,7 @@ class PlanSummary:
     imbalance_without : float
         The same for as many blocks of equally many rows, which is what no plan would do.
     seconds : float
-        Time that the plan took [s].
+        Time that the plan took [s], without reading the matrix and bringing it to a GPU.
     """
 
     engine: str
@@ -73,9 +74,10 @@ class SpMMPlan:
     engine : {"auto", "rows", "heavy", "degree", "dual"}, default="auto"
         How rows are put into blocks: by H ("dual", for square matrices), by D alone ("degree"), by
         D where it is large and in their own order elsewhere ("heavy"), or in their own order
-        throughout ("rows"). "auto" takes "rows" on the CPU, where threads balance themselves; on a
-        GPU "degree" where the numbers of entries differ much and "heavy" elsewhere, which keeps the
-        locality that an order of rows may have.
+        throughout ("rows"). "auto" takes "rows" on the CPU, where threads balance themselves. On a
+        GPU it takes "degree" where the numbers of entries differ by more than their mean, and
+        keeps the locality that an order of rows may have elsewhere: by "rows" if no row has more
+        than 32 entries, by "heavy" otherwise.
     backend : {"cpu", "cuda"}, default="cpu"
         Where to compute. "cuda" needs CuPy.
     alpha : float, default=0.5
@@ -140,7 +142,6 @@ class SpMMPlan:
         n_blocks: int | None = None,
         random_state: int = 0,
     ):
-        begin = time.perf_counter()
         self._options = {
             "engine": engine,
             "backend": backend,
@@ -154,27 +155,34 @@ class SpMMPlan:
         rows = self._rows = as_rows_of(A)
         self.shape = rows.shape
         chosen = BACKENDS[backend]()
-        engine = chosen.engine(rows) if engine == "auto" else engine
-        partition = self._partition(engine, n_blocks or chosen.n_blocks(rows))
-        self._product = chosen.prepare(rows, partition)
-        self.summary = PlanSummary(
-            engine=engine,
+        product = self._product = chosen.load(rows)
+        begin = time.perf_counter()
+        self._engine = chosen.engine(product) if engine == "auto" else engine
+        self._partition = self._make_partition(n_blocks or chosen.n_blocks(rows))
+        product.follow(self._partition)
+        self._seconds = time.perf_counter() - begin
+
+    @cached_property
+    def summary(self) -> PlanSummary:
+        partition = self._partition
+        return PlanSummary(
+            engine=self._engine,
             n_blocks=len(partition.dense),
             n_dense=int(partition.dense.sum()),
             threshold=partition.threshold,
             imbalance=partition.imbalance,
-            imbalance_without=equal_rows(rows, len(partition.dense)),
-            seconds=time.perf_counter() - begin,
+            imbalance_without=equal_rows(self._rows, len(partition.dense)),
+            seconds=self._seconds,
         )
 
-    def _partition(self, engine: str, n_blocks: int) -> Partition:
+    def _make_partition(self, n_blocks: int) -> Partition:
         rows, options = self._rows, self._options
-        if engine == "rows":
+        if self._engine == "rows":
             return in_order(rows, n_blocks)
-        if engine == "heavy":
+        if self._engine == "heavy":
             return heavy_first(rows, n_blocks)
-        if engine == "degree":
-            return by_metric(rows, rows.lengths.astype(float), n_blocks)
+        if self._engine == "degree":
+            return by_degree(self._product.degrees, n_blocks)
         if rows.shape[0] != rows.shape[1]:
             raise ValueError(
                 f"engine='dual' walks from node to node and needs a square matrix, got {rows.shape}"

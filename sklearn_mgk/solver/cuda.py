@@ -14,6 +14,7 @@ import cupy
 import numpy as np
 from numpy.typing import NDArray
 
+from sklearn_mgk.device import explained_memory
 from sklearn_mgk.solver.cuda_memory import (
     Answers,
     Blocks,
@@ -23,6 +24,7 @@ from sklearn_mgk.solver.cuda_memory import (
     structure,
     upload,
 )
+from sklearn_mgk.solver.cuda_run import SETTING, in_parts, interruptible, memory_share
 from sklearn_mgk.solver.device_labels import represent
 from sklearn_mgk.solver.device_layout import (
     Entries,
@@ -34,8 +36,8 @@ from sklearn_mgk.solver.device_layout import (
     sort_entries,
 )
 from sklearn_mgk.solver.device_plan import (
-    BLOCK_WARPS,
     RESERVED,
+    STRIP_ENTRIES,
     VECTORS,
     VECTORS_WITH_GRADIENT,
     WARP,
@@ -47,9 +49,12 @@ from sklearn_mgk.solver.device_plan import (
     plan_blocks,
     plan_strips,
     rank_for_strips,
+    strips_a_block,
 )
 from sklearn_mgk.solver.device_source import (
     BlockKernel,
+    GridKernel,
+    Kernel,
     KernelForm,
     StripKernel,
     solver_source,
@@ -59,13 +64,10 @@ from sklearn_mgk.solver.problem import NodalTarget, Problem, Solution
 from sklearn_mgk.solver.topology import Topology, topology
 from sklearn_mgk.solver.windows import find_reach
 
-WORKSPACE_SHARE = 0.5
-"""Share of the free device memory that vectors may take."""
-
 DENSE = 4
 """Entries of a node, in the mean, from which lanes of a block keep 8 of them rather than 4."""
 
-STRIP_SLOTS = {True: (4, 8), False: (4,)}
+STRIP_SLOTS = {True: (4, 8), False: (8, 16)}
 """Entries in registers that kernels of strips are compiled for, with tables and with code."""
 
 THREADS = {True: 1024, False: 768}
@@ -75,8 +77,8 @@ would make registers spill."""
 THREADS_WITH_GRADIENT = 512
 """The same where derivatives are computed."""
 
-WARPS_OF_STRIPS = {8: 32, 16: 24, 24: 20, 32: 16}
-"""Warps in blocks of strips that a multiprocessor is to hold, by rows."""
+WARPS_OF_STRIPS = {4: 32, 8: 24, 16: 16}
+"""Warps in blocks of strips that a multiprocessor is to hold, by entries in registers."""
 
 OPTIONS = ("--std=c++17", "--use_fast_math")
 
@@ -97,7 +99,9 @@ class CUDABackend:
 
     def solver(self, problem: Problem, eval_gradient: bool) -> Callable[..., Solution]:
         """Bring the graphs to the device, and evaluate or compile the base kernels."""
-        return _Solver(problem, eval_gradient)
+        n_graphs = len(problem.batch)
+        with explained_memory(f"{n_graphs} graphs", "give fewer at a time, or use backend='cpu'"):
+            return in_parts(_Solver(problem, eval_gradient))
 
 
 class _Solver:
@@ -168,12 +172,10 @@ class _Solver:
         # Code takes several rounds of entries, so that the last number serves all.
         self.slots = STRIP_SLOTS[self.edge.is_table]
         most = np.maximum.reduceat(count, batch.node_ptr[:-1])
+        if not self.edge.is_table:
+            most = np.where(most > STRIP_ENTRIES, most, np.minimum(most, self.slots[-1]))
         ranked = rank_for_strips(
-            batch.sizes,
-            most if self.edge.is_table else np.minimum(most, self.slots[-1]),
-            order.n_red.astype(np.int64) < batch.sizes,
-            entries.has_loop > 0,
-            self.slots,
+            batch.sizes, most, form.n_red.astype(np.int64), entries.has_loop > 0, self.slots
         )
         self.strips = StripGraphs(*(cupy.asarray(getattr(ranked, f.name)) for f in fields(ranked)))
         n_entries = np.add.reduceat(count, batch.node_ptr[:-1]).astype(np.int64)
@@ -197,9 +199,8 @@ class _Solver:
         chosen = cupy.flatnonzero(~fits)
         if len(chosen):
             n_vectors = VECTORS_WITH_GRADIENT if self.eval_gradient else VECTORS
-            plan = plan_blocks(
-                cupy, self.block_graphs, graphs[:, chosen], n_vectors, itemsize, limit, self.threads
-            )
+            room = n_vectors, itemsize, limit, self.threads, device_limits()["processors"]
+            plan = plan_blocks(cupy, self.block_graphs, graphs[:, chosen], *room)
             self._run(plan, chosen, answers, nodal)
         return answers.solution(self.eval_gradient)
 
@@ -212,41 +213,56 @@ class _Solver:
             None if nodal is None else Blocks.of(self.block_graphs.size[plan.pairs], self.problem)
         )
         taken = cupy.zeros(len(plan.launches), np.int64)
-        held = []
+        with interruptible(taken):
+            self._start(plan, taken, found, blocks)
+        answers.put(places[plan.order], found)
+        if nodal is not None:
+            blocks.scatter(nodal, places[plan.order].get(), plan.swapped.get())
+
+    def _start(
+        self, plan: Plan, taken: cupy.ndarray, found: Answers, blocks: Blocks | None
+    ) -> None:
+        """Start the kernels of a plan on the current stream."""
         for k, launch in enumerate(plan.launches):
-            begins = plan.strip_begin[k] if launch.rows else None
-            n_items = len(begins) - 1 if launch.rows else launch.end - launch.begin
+            begins = plan.strip_begin[k] if launch.warps else None
+            n_items = len(begins) - 1 if launch.warps else launch.end - launch.begin
             kernel = self._kernel(launch)
             n_blocks, workspace = self._resident(launch, n_items)
-            begin = 0 if launch.rows else launch.begin
+            sums = cupy.zeros(2 * n_blocks + 3) if launch.together else None
+            begin = 0 if launch.warps else launch.begin
             work = [
                 *(address(side, begin) for side in plan.pairs),
                 n_items,
                 address(taken, k),
                 address(workspace),
                 launch.size,
-                0,
+                address(sums),
             ]
             results = [*found.words(begin), *([0] * 4 if blocks is None else blocks.words(begin))]
-            strips = [*self.strip_words, address(begins)]
+            a_strip = launch.shared_bytes // strips_a_block(launch.warps)
+            strips = [*self.strip_words, address(begins), a_strip]
             arguments = (self.problem_words, *map(structure, (strips, work, results)))
-            held.append(workspace)
-            kernel((n_blocks,), (launch.threads,), arguments, shared_mem=launch.shared_bytes)
-        answers.put(places[plan.order], found)
-        if nodal is not None:
-            blocks.scatter(nodal, places[plan.order].get(), plan.swapped.get())
+            # Blocks that wait for each other must run at once: a cooperative launch makes sure.
+            kernel.kernel(
+                (n_blocks,),
+                (launch.threads,),
+                arguments,
+                shared_mem=launch.shared_bytes,
+                enable_cooperative_groups=launch.together,
+            )
 
     def _kernel(self, launch: Launch) -> cupy.RawKernel:
         """Compile what a launch needs."""
         wide = self.problem.dtype.itemsize // 4
-        if launch.rows:
-            threads = WARPS_OF_STRIPS[launch.rows] * WARP // wide
+        if launch.warps:
+            threads = WARPS_OF_STRIPS[launch.slots] * WARP // wide
             blocks = max(threads // launch.threads, 1)
-            shape = launch.warps, launch.rows, launch.slots
-            kernel = StripKernel(launch.threads, blocks, *shape)
+            kernel = StripKernel(launch.threads, blocks, launch.warps, launch.slots)
         else:
             blocks, slots = max(self.threads // launch.threads, 1), 8 if self.is_dense else 4
             kernel = BlockKernel(launch.threads, blocks, slots, launch.memory, self.eval_gradient)
+            if launch.together:
+                kernel = GridKernel(launch.threads, 1, slots, self.eval_gradient)
         form = self.node.form, self.edge.form, self.problem.dtype, kernel
         compiled = _compiled(*form)
         # Never lowered: another thread may be about to launch it.
@@ -259,24 +275,28 @@ class _Solver:
         limits = device_limits()
         resident = max(limits["threads"] // launch.threads, 1)
         fit = limits["shared_all"] // (launch.shared_bytes + RESERVED)
-        a_block = BLOCK_WARPS if launch.warps == 1 else 1
-        n_blocks = min(limits["processors"] * min(resident, fit), -(-n_items // a_block))
+        n_blocks = min(
+            limits["processors"] * min(resident, fit), -(-n_items // strips_a_block(launch.warps))
+        )
         if launch.size == 0:
             return n_blocks, None
-        itemsize, free = self.problem.dtype.itemsize, free_memory()
-        n_blocks = min(n_blocks, int(WORKSPACE_SHARE * free / (launch.size * itemsize)))
-        if n_blocks < 1:
+        itemsize, free, share = self.problem.dtype.itemsize, free_memory(), memory_share()
+        room = int(share * free / (launch.size * itemsize))
+        if room < 1:
             raise MemoryError(
                 f"the largest pair needs {launch.size * itemsize / 1e9:.1f} GB of device memory; "
-                f"{free / 1e9:.1f} GB are free, of which half may be used: free some, or use "
-                "backend='cpu'"
+                f"{free / 1e9:.1f} GB are free, of which a share of {share:g} may be used: free "
+                f"some, raise the environment variable {SETTING}, or use backend='cpu'"
             )
+        if launch.together:
+            return limits["processors"], cupy.empty(launch.size, self.problem.dtype)
+        n_blocks = min(n_blocks, room)
         return n_blocks, cupy.empty(n_blocks * launch.size, self.problem.dtype)
 
 
 @cache
 def _compiled(
-    node: KernelForm, edge: KernelForm, dtype: np.dtype, kernel: BlockKernel | StripKernel
+    node: KernelForm, edge: KernelForm, dtype: np.dtype, kernel: Kernel
 ) -> cupy.RawKernel:
     """Compile a kernel; CuPy keeps the binary on disk."""
     text = solver_source(node, edge, dtype, kernel)

@@ -33,11 +33,28 @@ RESIDENT = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24)
 RESERVED = 2048
 """Shared memory that a block costs besides its vectors, at most [bytes]."""
 
-STRIP_ROWS = (8, 16, 24, 32)
-"""Rows for which there is a kernel of strips; graphs of more nodes take blocks."""
+STRIP_ROWS = 64
+"""Nodes of a graph along the rows of strips, at most, as in ``cuda/strip.cuh``."""
+
+STRIP_HEIGHTS = (16, 24, 32, 40, 48, 64, 80, 96, 112, 128, 160, 192, 256)
+"""Rows of all vectors of a strip; each number is a launch of its own."""
+
+STRIP_ENTRIES = 128
+"""Entries of a node on the lanes that read code, at most, as in ``cuda/strip.cuh``."""
 
 STRIP_WARPS = (1, 2, 4)
 """Warps of a strip for which there is a kernel; graphs on more lanes take blocks."""
+
+GRID_THREADS = 512
+"""Threads of a block where all blocks of the grid solve a pair together."""
+
+GRID_AREA, GRID_COST = 2**20, 3e8
+"""Entries of a vector, and products of entries in an iteration, from which the grid takes a pair:
+the vectors of one pair for each multiprocessor would not fit into the second-level cache."""
+
+WAIT_COST = 6e5
+"""What the barriers of the grid cost in an iteration, as products of entries by one multiprocessor,
+with a reserve."""
 
 BLACK_COST = 0.6
 """Cost of a pair whose rows are bipartite, relative to one whose rows are not."""
@@ -75,15 +92,15 @@ class StripGraphs:
     kind : array of int64
         Number of the kernel for the graph on the lanes: warps and entries in registers; -1 where
         there is none.
-    rows : array of int64
-        Number of the kernel for the graph along the rows, -1 where there is none.
+    height : array of int64
+        Rows of all vectors where the graph stands along the rows, -1 where there are too many.
     has_loop : array of bool
         Whether there is a self-loop.
     """
 
     rank: Any
     kind: Any
-    rows: Any
+    height: Any
     has_loop: Any
 
 
@@ -100,12 +117,14 @@ class Launch:
     shared_bytes : int
         Shared memory of a block.
     memory : str
-        One of `MEMORY`; for strips always ``"SHARED"``.
+        One of `MEMORY`; for strips always ``"SHARED"``, for the grid ``"GLOBAL"``.
     size : int
         Numbers of the largest pair that lie in the workspace.
-    warps, rows, slots : int
-        For strips, warps, rows and entries in registers that the kernel is compiled for; 0 for
-        blocks of one pair.
+    together : bool
+        Whether all blocks solve one pair after the other.
+    warps, slots : int
+        For strips, warps and entries in registers that the kernel is compiled for; 0 for blocks of
+        one pair.
     """
 
     begin: int
@@ -114,8 +133,8 @@ class Launch:
     shared_bytes: int
     memory: str = "SHARED"
     size: int = 0
+    together: bool = False
     warps: int = 0
-    rows: int = 0
     slots: int = 0
 
 
@@ -149,10 +168,42 @@ def padded(size):
     return -(-size // WARP) * WARP
 
 
+def fit_for_grid(xp, graphs: BlockGraphs, pairs, processors: int):
+    """Choose the pairs that all multiprocessors solve together.
+
+    These are the largest ones; and costly ones for which most multiprocessors would have to wait in
+    the end, as far as that takes longer than the barriers of the grid.
+
+    Parameters
+    ----------
+    xp, graphs, pairs, processors
+        As for `plan_blocks`.
+
+    Returns
+    -------
+    array of shape (n_pairs,), bool
+        Which are chosen.
+    """
+    area = xp.prod(graphs.size[pairs], axis=0)
+    cost = xp.prod(graphs.n_entries[pairs].astype(np.float64), axis=0) + 8.0 * area
+    order = xp.argsort(-cost)
+    waits = WAIT_COST * processors * xp.arange(1, len(cost) + 1)
+    chosen = xp.empty(len(cost), bool)
+    chosen[order] = cost[order] * processors > cost.sum() + waits
+    return chosen | (area >= GRID_AREA) | (cost >= GRID_COST)
+
+
 def plan_blocks(
-    xp, graphs: BlockGraphs, pairs, n_vectors: int, itemsize: int, limit: int, threads: int
+    xp,
+    graphs: BlockGraphs,
+    pairs,
+    n_vectors: int,
+    itemsize: int,
+    limit: int,
+    threads: int,
+    processors: int,
 ) -> Plan:
-    """Sort pairs into launches of one pair a block, the costly ones first.
+    """Sort pairs into launches of one pair a block or of the whole grid, the costly ones first.
 
     Parameters
     ----------
@@ -166,14 +217,17 @@ def plan_blocks(
         Vectors of a pair, and bytes of a number.
     limit, threads : int
         Shared memory of a multiprocessor [bytes], and threads that it is to hold.
+    processors : int
+        Multiprocessors of the device.
     """
     size, n_entries = graphs.size, graphs.n_entries
-    weight = size * xp.where(graphs.is_bipartite, BLACK_COST, 1.0)
-    swapped = weight[pairs[1]] * padded(size[pairs[0]]) < weight[pairs[0]] * padded(size[pairs[1]])
+    together = fit_for_grid(xp, graphs, pairs, processors)
+    swapped = _turned(xp, graphs, pairs, xp.where(together, processors, 1))
     pairs = xp.where(swapped, pairs[::-1], pairs)
     area = size[pairs[0]] * padded(size[pairs[1]])
     whole = _resident(xp, area * (n_vectors * itemsize), limit)
     only_p = _resident(xp, area * itemsize, limit)
+    whole, only_p = (xp.where(together, 0, number) for number in (whole, only_p))
     memory = xp.where(whole > 0, 2, xp.where(only_p > 0, 1, 0))
     # So few blocks at a time that each has two warps for a group of columns: fewer leave some idle.
     n_groups = padded(size[pairs[1]]) // WARP
@@ -183,9 +237,11 @@ def plan_blocks(
     fill = xp.minimum(threads // xp.maximum(resident, 1), MAX_THREADS) // WARP
     enough = -(-area // (ENTRIES_A_THREAD * WARP))
     n_warps = xp.maximum(xp.minimum(fill, enough), 1)
+    n_warps = xp.where(together, min(threads, GRID_THREADS) // WARP, n_warps)
     cost = n_entries[pairs[0]] * n_entries[pairs[1]] + 8 * area
     # Largest pairs first; those of one kind of launch stand together.
     kind = (memory * 64 + resident) * 64 + MAX_THREADS // WARP - n_warps
+    kind = xp.where(together, -1, kind)
     order = xp.lexsort(xp.stack([-cost, kind]))
     kind, area = kind[order], area[order]
     launches = []
@@ -196,8 +252,16 @@ def plan_blocks(
         shared = limit // blocks - RESERVED if blocks else 0
         numbers = int(area[begin:end].max()) * apart
         in_block = int(n_warps[place]) * WARP
-        launches.append(Launch(begin, end, in_block, shared, where, numbers))
+        by_grid = bool(together[place])
+        launches.append(Launch(begin, end, in_block, shared, where, numbers, by_grid))
     return Plan(pairs[:, order].astype(np.int32), order, swapped[order], [], launches)
+
+
+def _turned(xp, graphs: BlockGraphs, pairs, step):
+    """Whether rows and columns are better exchanged, for rows that are taken ``step`` at a time."""
+    black = xp.where(graphs.is_bipartite, BLACK_COST, 1.0)
+    first, second = (-(-graphs.size[side] // step) * step * black[side] for side in pairs)
+    return second * padded(graphs.size[pairs[0]]) < first * padded(graphs.size[pairs[1]])
 
 
 def _resident(xp, n_bytes, limit: int):
@@ -216,7 +280,7 @@ def _cuts(xp, kind) -> list[int]:
 
 
 def rank_for_strips(
-    size: NDArray, most: NDArray, is_bipartite: NDArray, has_loop: NDArray, slots: tuple[int, ...]
+    size: NDArray, most: NDArray, n_red: NDArray, has_loop: NDArray, slots: tuple[int, ...]
 ) -> StripGraphs:
     """Say how each graph may stand in strips.
 
@@ -224,8 +288,10 @@ def rank_for_strips(
     ----------
     size, most : ndarray of shape (n_graphs,)
         Nodes of each graph, and entries of the node that has the most.
-    is_bipartite, has_loop : ndarray of shape (n_graphs,), bool
-        What each graph is.
+    n_red : ndarray of shape (n_graphs,)
+        Nodes that are unknowns where the graph stands along the rows.
+    has_loop : ndarray of shape (n_graphs,), bool
+        Whether there is a self-loop.
     slots : tuple of int
         Numbers of entries in registers that there are kernels for.
     """
@@ -233,10 +299,10 @@ def rank_for_strips(
     slot = np.searchsorted(slots, most)
     is_lane = (warps < len(STRIP_WARPS)) & (slot < len(slots))
     kind = np.where(is_lane, warps * len(slots) + slot, -1)
-    rows = np.searchsorted(STRIP_ROWS, size)
-    rows = np.where(rows < len(STRIP_ROWS), rows, -1)
+    height = np.searchsorted(STRIP_HEIGHTS, 2 * (size + n_red))
+    height = np.where(size <= STRIP_ROWS, height, -1)
     # Rows only, then those that are best as rows, then the large ones.
-    group = np.where(is_lane, 1 + 2 * kind + ~is_bipartite, 0)
+    group = np.where(is_lane, 1 + 2 * kind + (n_red == size), 0)
     rank = np.empty(len(size), np.int64)
     n_ranks = 0
     for number in np.unique(group):
@@ -245,7 +311,7 @@ def rank_for_strips(
         own = _share_lanes(size[members]) if side_by_side else np.arange(len(members))
         rank[members] = n_ranks + own
         n_ranks += own.max() + 1
-    return StripGraphs(rank, kind, rows, has_loop)
+    return StripGraphs(rank, kind, height, has_loop)
 
 
 def _share_lanes(size: NDArray) -> NDArray:
@@ -278,7 +344,7 @@ def orient_for_strips(xp, graphs: StripGraphs, pairs) -> tuple[Any, Any, Any]:
     first, second = graphs.rank[pairs]
     swapped = second < first
     pairs = xp.where(swapped, pairs[::-1], pairs)
-    fits = (graphs.rows[pairs[0]] >= 0) & (graphs.kind[pairs[1]] >= 0)
+    fits = (graphs.height[pairs[0]] >= 0) & (graphs.kind[pairs[1]] >= 0)
     return pairs, swapped, fits & ~(graphs.has_loop[pairs[0]] & graphs.has_loop[pairs[1]])
 
 
@@ -300,8 +366,8 @@ def plan_strips(
     itemsize : int
         Bytes of a number.
     """
-    kind = graphs.kind[pairs[1]] * len(STRIP_ROWS) + graphs.rows[pairs[0]]
-    last = len(slots) * len(STRIP_WARPS) * len(STRIP_ROWS)
+    kind = graphs.kind[pairs[1]] * len(STRIP_HEIGHTS) + graphs.height[pairs[0]]
+    last = len(slots) * len(STRIP_WARPS) * len(STRIP_HEIGHTS)
     n = len(graphs.rank) + 1
     # One number to sort by: the costly kinds first, then rows, then graphs that share a strip.
     key = ((last - kind) * n + pairs[0]) * n + graphs.rank[pairs[1]]
@@ -314,19 +380,21 @@ def plan_strips(
     for first, end in pairwise(_cuts(xp, kind)):
         lo, hi = xp.searchsorted(begin, xp.asarray([first, end])).tolist()
         begins.append(xp.concatenate([begin[lo:hi], xp.asarray([end])]).astype(np.int32))
-        lanes, row = divmod(int(kind[first]), len(STRIP_ROWS))
+        lanes, height = divmod(int(kind[first]), len(STRIP_HEIGHTS))
         warp, slot = divmod(lanes, len(slots))
-        rows, warps = STRIP_ROWS[row], STRIP_WARPS[warp]
-        a_block = 1 if warps > 1 else BLOCK_WARPS
-        shared = a_block * strip_bytes(warps, rows, itemsize)
+        warps, a_block = STRIP_WARPS[warp], strips_a_block(STRIP_WARPS[warp])
+        shared = a_block * strip_bytes(warps, STRIP_HEIGHTS[height], itemsize)
         threads = a_block * warps * WARP
-        launches.append(
-            Launch(first, end, threads, shared, warps=warps, rows=rows, slots=slots[slot])
-        )
+        launches.append(Launch(first, end, threads, shared, warps=warps, slots=slots[slot]))
     return Plan(pairs.astype(np.int32), order, swapped[order], begins, launches)
 
 
-def strip_bytes(warps: int, rows: int, itemsize: int) -> int:
-    """Shared memory of a strip, as in ``cuda/strip.cuh``."""
-    numbers = 2 * rows * warps * WARP + rows + (warps + 1) // 2 * 2
-    return numbers * itemsize + 2 * warps * WARP * 4
+def strips_a_block(warps: int) -> int:
+    """Return the strips that a block solves at a time."""
+    return BLOCK_WARPS if warps == 1 else 1
+
+
+def strip_bytes(warps: int, height: int, itemsize: int) -> int:
+    """Shared memory of a strip at most, as in ``cuda/strip.cuh``."""
+    numbers = height * warps * WARP + STRIP_ROWS
+    return numbers * itemsize + warps * (8 + 2 * STRIP_ENTRIES)

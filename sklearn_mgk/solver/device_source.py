@@ -172,19 +172,18 @@ class StripKernel:
     ----------
     threads, blocks : int
         Threads of a block, and blocks that a multiprocessor is to hold.
-    warps, rows, slots : int
-        Warps of a strip; rows, and entries of a lane's node, that are kept in registers.
+    warps, slots : int
+        Warps of a strip, and entries of a lane's node that are kept in registers.
     """
 
     threads: int
     blocks: int
     warps: int
-    rows: int
     slots: int
 
     def call(self, node: str, edge: str) -> str:
         """Print the call of the device function."""
-        arguments = f"Real, {node}, {edge}, {self.warps}, {self.rows}, {self.slots}"
+        arguments = f"Real, {node}, {edge}, {self.warps}, {self.slots}"
         return f"mgk::solve_strips<{arguments}>(problem, strips, work, results)"
 
 

@@ -16,7 +16,7 @@ from scipy import sparse
 
 from sklearn_mgk.propagation import cuda
 from sklearn_mgk.propagation.matrices import as_rows_of
-from sklearn_mgk.propagation.partition import by_metric, heavy_first, in_order
+from sklearn_mgk.propagation.partition import Degrees, by_degree, by_metric, heavy_first, in_order
 
 ROOT = Path(__file__).resolve().parents[2]
 # Name of the function in device.cpp, types, shape of the threads, columns of X.
@@ -71,7 +71,8 @@ def plans(A, n_blocks):
     degree = rows.lengths.astype(float)
     shuffled = np.random.default_rng(0).permutation(degree)
     by_metrics = [by_metric(rows, metric, n_blocks) for metric in (degree, shuffled)]
-    return rows, [in_order(rows, n_blocks), *by_metrics, heavy_first(rows, n_blocks)]
+    counted = by_degree(Degrees(np, rows.lengths), n_blocks)
+    return rows, [in_order(rows, n_blocks), *by_metrics, heavy_first(rows, n_blocks), counted]
 
 
 @pytest.mark.parametrize("name", [*MATRICES, "skewed"])
@@ -79,7 +80,7 @@ def plans(A, n_blocks):
 def test_items_hold_every_entry_once(name, n_blocks):
     rows, partitions = plans(skewed() if name == "skewed" else MATRICES[name], n_blocks)
     for partition in partitions:
-        items, n_slots = cuda.make_items(rows, partition)
+        items, n_slots = cuda.make_items(partition)
         order = partition.order if len(partition.order) else np.arange(rows.shape[0])
         seen, slots = [], []
         for n_warps, first, last, slot, n_pieces in items.tolist():
@@ -111,7 +112,7 @@ def device(tmp_path_factory):
 def run(device, kernel, rows, partition, x, n_done=None):
     """Run a kernel as `cuda.DeviceProduct` launches it; returns the product and the counts left."""
     dtype, index, shape, n_columns = KERNELS[kernel]
-    items, n_slots = cuda.make_items(rows, partition)
+    items, n_slots = cuda.make_items(partition)
     order = partition.order if len(partition.order) else np.arange(rows.shape[0])
     n_tiles = shape.n_tiles(n_columns)
     y = np.full((rows.shape[0], n_columns), np.nan, dtype)
@@ -148,7 +149,7 @@ def test_long_rows_are_split(device, kernel, monkeypatch):
     dtype, _, _, n_columns = KERNELS[kernel]
     A = MATRICES["star"]
     rows, (_, partition, *_) = plans(A, 3)
-    assert cuda.make_items(rows, partition)[1] == 4
+    assert cuda.make_items(partition)[1] == 4
     x = np.random.default_rng(0).normal(size=(A.shape[1], n_columns)).astype(dtype)
     y, n_done = run(device, kernel, rows, partition, x)
     tolerance = 1e-5 if dtype == np.float32 else 1e-13

@@ -46,8 +46,9 @@ def test_shapes_of_the_threads_and_long_rows(vec, ways, monkeypatch):
     A = power_law(3000)
     rows = as_rows_of(A)
     partition = by_metric(rows, rows.lengths.astype(float), 50)
-    assert cuda.make_items(rows, partition)[1] > 4
-    product = cuda.DeviceProduct(rows, partition, vec, ways)
+    assert cuda.make_items(partition)[1] > 4
+    product = cuda.DeviceProduct(rows, vec, ways)
+    product.follow(partition)
     for n_columns in (8, 128, 160):
         X = np.random.default_rng(0).normal(size=(3000, n_columns))
         for _ in range(3):  # the counts of pieces must be left ready for the next call

@@ -16,7 +16,7 @@ MIXED = [
     *(path(n) for n in (5, 36)),
     random_graph(14, 0.4, 1, loops=True, parallel=True),
 ]
-LARGE = [random_graph(n, 0.1, n) for n in (45, 60)]
+LARGE = [random_graph(n, 0.1, n) for n in (70, 85)]
 
 
 @pytest.fixture(params=["table", "code"])

@@ -15,7 +15,6 @@ from sklearn_mgk.solver import device_plan
 from sklearn_mgk.solver.device_layout import arcs, bonds, entry_records, sort_entries
 from sklearn_mgk.solver.device_plan import (
     RESERVED,
-    STRIP_ROWS,
     STRIP_WARPS,
     WARP,
     BlockGraphs,
@@ -24,6 +23,7 @@ from sklearn_mgk.solver.device_plan import (
     plan_blocks,
     plan_strips,
     rank_for_strips,
+    strips_a_block,
 )
 from sklearn_mgk.solver.layout import colour_order, plain_order
 from sklearn_mgk.solver.topology import topology
@@ -139,9 +139,8 @@ def test_each_pair_is_in_one_block_launch_that_has_room(sizes, n_vectors, itemsi
 def test_each_pair_is_in_one_strip_that_has_room(sizes, seed):
     rng, size = np.random.default_rng(seed), np.array(sizes)
     most = rng.integers(1, 12, len(size))
-    ranked = rank_for_strips(
-        size, most, rng.random(len(size)) < 0.5, rng.random(len(size)) < 0.2, SLOTS
-    )
+    n_red = np.where(rng.random(len(size)) < 0.5, size, -(-size // 2))
+    ranked = rank_for_strips(size, most, n_red, rng.random(len(size)) < 0.2, SLOTS)
     pairs = all_pairs(len(size))
     oriented, swapped, fits = orient_for_strips(np, ranked, pairs)
     small = (size <= WARP) & (most <= SLOTS[-1])
@@ -157,7 +156,8 @@ def test_each_pair_is_in_one_strip_that_has_room(sizes, seed):
             rows, lanes = plan.pairs[:, lo:hi]
             assert hi > lo
             assert (rows == rows[0]).all()
-            assert size[rows[0]] <= launch.rows
+            numbers = 2 * (size + n_red)[rows[0]] * launch.warps * WARP
+            assert 4 * numbers < launch.shared_bytes / strips_a_block(launch.warps)
             assert size[lanes].sum() <= launch.warps * WARP
             assert hi == lo + 1 or launch.warps == 1
             assert most[lanes].max() <= launch.slots
@@ -165,10 +165,9 @@ def test_each_pair_is_in_one_strip_that_has_room(sizes, seed):
 
 def test_large_graphs_and_many_entries_take_no_strips():
     size, most = np.array([10, 200, 20, 10]), np.array([3, 3, 99, 3])
-    ranked = rank_for_strips(size, most, np.zeros(4, bool), np.zeros(4, bool), SLOTS)
+    ranked = rank_for_strips(size, most, size, np.zeros(4, bool), SLOTS)
     assert ranked.kind.tolist()[1:3] == [-1, -1]
-    assert ranked.rows[1] == -1
-    assert max(STRIP_ROWS) == WARP
+    assert ranked.height[1] == -1
     assert max(STRIP_WARPS) * WARP < 200
 
 
@@ -181,5 +180,6 @@ def test_too_many_entries_are_refused(monkeypatch):
 
 
 def test_shared_memory_of_a_strip():
-    # p and y, the starts, one partial sum (kept to eight bytes), the windows.
-    assert device_plan.strip_bytes(1, 8, 4) == (2 * 8 * 32 + 8 + 2) * 4 + 2 * 32 * 4
+    # Vectors, the starts, one partial sum, the windows of 32 rounds of entries.
+    assert device_plan.strip_bytes(1, 48, 4) == (48 * 32 + 64) * 4 + 8 + 2 * 32 * 4
+    assert max(device_plan.STRIP_HEIGHTS) == 4 * device_plan.STRIP_ROWS
