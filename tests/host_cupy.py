@@ -26,7 +26,8 @@ thread_local double dynamic[1 << 15];
 extern "C" void run(int together, unsigned blocks, unsigned threads, const void** arguments) {
   launch(solve, together != 0, {blocks, 1}, threads,
          *static_cast<const mgk::Problem<Real>*>(arguments[0]),
-         *static_cast<const mgk::Strips*>(arguments[1]), *static_cast<const mgk::Work*>(arguments[2]),
+         *static_cast<const mgk::Strips*>(arguments[1]),
+         *static_cast<const mgk::Work*>(arguments[2]),
          *static_cast<const mgk::Results<Real>*>(arguments[3]));
 }
 """
@@ -39,7 +40,8 @@ class ndarray(np.ndarray):
     def data(self):
         pointer = self.ctypes.data
         return SimpleNamespace(
-            ptr=pointer, copy_from_host_async=lambda source, n, _: ctypes.memmove(pointer, source, n)
+            ptr=pointer,
+            copy_from_host_async=lambda source, n, _: ctypes.memmove(pointer, source, n),
         )
 
     def astype(self, dtype):
@@ -70,7 +72,17 @@ def __getattr__(name):
 def _build(text):
     folder = Path(tempfile.mkdtemp())
     (folder / "kernel.cpp").write_text('#include "device.hpp"\n' + text + _RUN)
-    options = ["-std=c++20", "-O1", "-U_FORTIFY_SOURCE", "-fno-extern-tls-init", "-w", "-shared", "-fPIC", "-pthread", f"-I{HERE}"]
+    options = [
+        "-std=c++20",
+        "-O1",
+        "-U_FORTIFY_SOURCE",
+        "-fno-extern-tls-init",
+        "-w",
+        "-shared",
+        "-fPIC",
+        "-pthread",
+        f"-I{HERE}",
+    ]
     command = ["g++", *options, "-o", str(folder / "kernel.so"), str(folder / "kernel.cpp")]
     subprocess.run(command, check=True)
     return ctypes.CDLL(str(folder / "kernel.so")).run

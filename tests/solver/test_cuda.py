@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The ways through the CUDA solver give the same answers; needs a device."""
 
+import signal
+import time
+
 import numpy as np
 import pytest
 from cases import GRAPH_SETS, make_kernel, path, random_graph
@@ -8,7 +11,9 @@ from oracles import as_batch
 
 from sklearn_mgk import MarginalizedGraphKernel
 from sklearn_mgk.base_kernels import FunctionKernel
-from sklearn_mgk.solver import device_labels
+from sklearn_mgk.device import import_cupy
+from sklearn_mgk.plan import make_problem
+from sklearn_mgk.solver import device_labels, device_plan
 
 pytestmark = pytest.mark.gpu
 MIXED = [
@@ -85,6 +90,60 @@ def test_no_room_for_vectors_is_an_error_that_says_so(solver, monkeypatch):
     monkeypatch.setattr(solver, "free_memory", lambda: 1000)
     with pytest.raises(MemoryError, match=r"needs .* GB of device memory.*backend='cpu'"):
         make_kernel("delta", "smooth", "cuda")(as_batch(LARGE))
+
+
+def test_one_pair_by_all_blocks(solver, monkeypatch):
+    monkeypatch.setattr(device_plan, "GRID_AREA", 1)
+    for options in ("default", "starting by kind, min_steps"):
+        batch, kernel, reference = both([*MIXED, *LARGE], options=options)
+        K, gradient = kernel(batch, eval_gradient=True)
+        expected, slopes = reference(batch, eval_gradient=True)
+        np.testing.assert_allclose(K, expected, rtol=1e-9)
+        np.testing.assert_allclose(gradient, slopes, rtol=1e-7, atol=1e-9 * np.abs(slopes).max())
+        np.testing.assert_allclose(kernel.nodal(batch), reference.nodal(batch), rtol=1e-8)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_a_large_pair(solver, dtype):
+    batch = as_batch([random_graph(n, 8 / n, n) for n in (700, 900)])
+    kernel = make_kernel("delta", "smooth", "cuda", dtype=dtype)
+    expected = make_kernel("delta", "smooth", "cpu")(batch)
+    found = kernel(batch)
+    np.testing.assert_allclose(found, expected, rtol=1e-9 if dtype == "float64" else 1e-6)
+    np.testing.assert_array_equal(kernel(batch), found)
+
+
+@pytest.mark.parametrize("size", [90, 1500], ids=["blocks", "grid"])
+def test_interruption_ends_promptly(solver, size):
+    batch = as_batch([random_graph(size, 10 / size, seed) for seed in (1, 2)])
+    problem = make_problem(make_kernel("delta", "smooth", "cuda"), batch)
+    solve = solver.CUDABackend().solver(problem, False)
+    pair = np.array([[0, 1]])
+    expected = solve(pair).values
+    long_run = np.repeat(pair, 10**7 // size, axis=0)
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    begin = time.perf_counter()
+    signal.setitimer(signal.ITIMER_REAL, 1.0)
+    with pytest.raises(KeyboardInterrupt):
+        solve(long_run)
+    signal.signal(signal.SIGALRM, before)
+    assert 1.0 <= time.perf_counter() - begin < 2.0
+    np.testing.assert_allclose(solve(pair).values, expected, rtol=1e-12)
+
+
+def test_memory_that_runs_out_makes_parts_smaller(solver, monkeypatch):
+    batch, kernel, reference = both(MIXED)
+    whole, sizes = solver._Solver.__call__, []
+
+    def short_of_memory(self, pairs, nodal=None):
+        sizes.append(len(pairs))
+        if len(pairs) > 20:
+            raise import_cupy().cuda.memory.OutOfMemoryError(2**40, 2**41)
+        return whole(self, pairs, nodal)
+
+    monkeypatch.setattr(solver._Solver, "__call__", short_of_memory)
+    np.testing.assert_allclose(kernel(batch), reference(batch), rtol=1e-9)
+    assert len(sizes) > 1
 
 
 def test_kernel_without_formula_and_with_too_many_labels_is_refused(monkeypatch):

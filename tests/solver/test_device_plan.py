@@ -18,6 +18,7 @@ from sklearn_mgk.solver.device_plan import (
     STRIP_WARPS,
     WARP,
     BlockGraphs,
+    fit_for_grid,
     orient_for_strips,
     padded,
     plan_blocks,
@@ -29,6 +30,7 @@ from sklearn_mgk.solver.layout import colour_order, plain_order
 from sklearn_mgk.solver.topology import topology
 
 LIMIT = 228 << 10
+PROCESSORS = 132
 SLOTS = (4, 8)
 sizes = st.lists(st.integers(1, 200), min_size=1, max_size=12)
 
@@ -119,7 +121,7 @@ def test_each_pair_is_in_one_block_launch_that_has_room(sizes, n_vectors, itemsi
     size = np.array(sizes)
     graphs = BlockGraphs(size, 3 * size, size % 2 == 0)
     pairs = all_pairs(len(size))
-    plan = plan_blocks(np, graphs, pairs, n_vectors, itemsize, LIMIT, 768)
+    plan = plan_blocks(np, graphs, pairs, n_vectors, itemsize, LIMIT, 768, PROCESSORS)
     assert sorted(plan.order.tolist()) == list(range(pairs.shape[1]))
     assert [launch.begin for launch in plan.launches[1:]] == [x.end for x in plan.launches[:-1]]
     back = np.where(plan.swapped, plan.pairs[::-1], plan.pairs)
@@ -133,6 +135,36 @@ def test_each_pair_is_in_one_block_launch_that_has_room(sizes, n_vectors, itemsi
         assert launch.shared_bytes <= LIMIT - RESERVED
         assert launch.threads % WARP == 0
         assert WARP <= launch.threads <= 768
+        if launch.together:
+            assert (launch.memory, launch.threads) == ("GLOBAL", device_plan.GRID_THREADS)
+
+
+def grid_share(size, n_pairs, degree=20):
+    """Share of equal pairs that the grid takes."""
+    graphs = BlockGraphs(np.array([size]), np.array([degree * size]), np.array([False]))
+    pairs = np.zeros((2, n_pairs), np.int64)
+    return fit_for_grid(np, graphs, pairs, PROCESSORS).mean()
+
+
+def test_the_grid_takes_what_would_leave_multiprocessors_idle():
+    assert grid_share(5000, 10_000) == 1  # too large for a block, however many there are
+    assert grid_share(300, 1) == 1
+    assert grid_share(300, 10 * PROCESSORS) == 0
+    assert grid_share(30, 1, degree=3) == 0  # barriers would cost more
+    sizes = np.array([600, *[40] * 2000])
+    graphs = BlockGraphs(sizes, 8 * sizes, sizes < 0)
+    pairs = np.stack([np.arange(len(sizes))] * 2)
+    assert np.flatnonzero(fit_for_grid(np, graphs, pairs, PROCESSORS)).tolist() == [0]
+
+
+def test_rows_of_the_grid_are_enough_for_all_blocks():
+    sizes = np.array([150, 30_000])
+    graphs = BlockGraphs(sizes, 10 * sizes, np.array([False, False]))
+    pairs = np.array([[0, 1], [1, 0]])
+    plan = plan_blocks(np, graphs, pairs, 6, 4, LIMIT, 768, PROCESSORS)
+    assert plan.launches[0].together
+    assert len(plan.launches) == 1
+    np.testing.assert_array_equal(plan.pairs, [[1, 1], [0, 0]])
 
 
 @given(sizes=sizes, seed=st.integers(0, 99))
