@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The threads of a block and the matrix of a pair: a row for each node of G, a column for each node
-// of G'.
+// The threads that solve a pair, and what they own of its matrices of a row for each node of G and a
+// column for each node of G'.
 //
-// 32 adjacent columns are a group. Where there are more warps than groups, the warps are shared out
+// A team is a block, or all blocks of the grid. Each block of a team of n owns every n-th row. 32
+// adjacent columns are a group. Where a block has more warps than groups, the warps are shared out
 // in proportion to the work of a row in each group, and a warp owns every row_step-th row of its
 // group; otherwise a warp owns whole groups. A lane owns one column.
 
@@ -17,17 +18,105 @@ constexpr int MAX_WARPS = 32;
 // Columns of a matrix in whole groups.
 __device__ inline int round_up(int n_columns) { return (n_columns + WARP - 1) / WARP * WARP; }
 
+// Sum over the lanes of a warp, the same number in each and in every run: the order is fixed.
+__device__ inline double warp_sum(double value) {
+  for (int step = WARP / 2; step > 0; step /= 2) value += __shfl_xor_sync(ALL, value, step);
+  return value;
+}
+
+// The same over all threads of a block.
+__device__ inline double block_sum(double value) {
+  __shared__ double partial[MAX_WARPS];  // [warp]
+  value = warp_sum(value);
+  if (threadIdx.x % WARP == 0) partial[threadIdx.x / WARP] = value;
+  __syncthreads();  // the partial sums are written
+  double total = 0;
+  for (int warp = 0; warp < blockDim.x / WARP; ++warp) total += partial[warp];
+  __syncthreads();  // all have read them: the next sum may overwrite
+  return total;
+}
+
+// A block that solves a pair by itself.
+struct BlockTeam {
+  using Place = int;  // counts the entries of a matrix
+
+  __device__ int rank() const { return 0; }  // of the block
+  __device__ int size() const { return 1; }  // blocks
+  __device__ bool leads() const { return threadIdx.x == 0; }
+  __device__ void wait() { __syncthreads(); }
+  __device__ double sum(double value) { return block_sum(value); }
+};
+
+// All blocks, which must be resident at once. What a block wrote before it waits, every block reads
+// afterwards with ordinary loads: the fences empty the caches of its multiprocessor.
+struct GridTeam {
+  using Place = Index;
+
+  double* const sums;        // [2][size + 1] sums of the blocks, and a stop where the last is not 0
+  unsigned* const arrived;   // arrivals of blocks at a barrier since the start
+  const Index* const taken;  // the host asks for a stop by any number but 0
+  unsigned expected = 0;     // arrivals at the present barrier
+  bool odd = false;          // half of `sums` that is written next
+  bool stopped = false;      // whether the host has asked for a stop
+
+  __device__ GridTeam(double* sums, const Index* taken)
+      : sums(sums), arrived(reinterpret_cast<unsigned*>(sums + 2 * (gridDim.x + 1))), taken(taken) {}
+
+  __device__ int rank() const { return blockIdx.x; }
+  __device__ int size() const { return gridDim.x; }
+  __device__ bool leads() const { return blockIdx.x == 0 && threadIdx.x == 0; }
+
+  __device__ void wait() {
+    expected += gridDim.x;
+    __syncthreads();  // the block has written what it had to
+    if (threadIdx.x == 0) {
+      __threadfence();
+      atomicAdd(arrived, 1u);
+      // As a difference, which survives the overflow of the counter.
+      while (int(*static_cast<const volatile unsigned*>(arrived) - expected) < 0) __nanosleep(40);
+      __threadfence();
+    }
+    __syncthreads();  // all blocks have arrived
+  }
+
+  // Sum over all threads. Not a number from the moment that the host asks for a stop, which ends all
+  // iterations. The halves of `sums` take turns: none is overwritten before all have read it.
+  __device__ double sum(double value) {
+    double* const half = sums + odd * (gridDim.x + 1);
+    odd = !odd;
+    value = block_sum(value);
+    if (threadIdx.x == 0) half[blockIdx.x] = value;
+    if (leads()) half[gridDim.x] = *static_cast<const volatile Index*>(taken) != 0;
+    wait();
+    stopped = half[gridDim.x] != 0;
+    value = 0;
+    for (int block = threadIdx.x % WARP; block < gridDim.x; block += WARP) value += half[block];
+    value = warp_sum(value);
+    return stopped ? nan("") : value;
+  }
+};
+
+template <class Team>
 struct Owned {
+  using Place = typename Team::Place;
+
   int n_rows, n_columns, n_groups;
   int ld;  // columns, rounded up to whole groups
   int lane, first_group, group_step, first_row, row_step;
 
   // work(group): cost of a row in a group.
   template <class F>
-  __device__ Owned(int n_rows, int n_columns, F work)
+  __device__ Owned(const Team& team, int n_rows, int n_columns, F work)
       : n_rows(n_rows), n_columns(n_columns), n_groups((n_columns + WARP - 1) / WARP),
         ld(round_up(n_columns)), lane(threadIdx.x % WARP) {
-    const int warp = threadIdx.x / WARP, n_warps = blockDim.x / WARP;
+    share_out(threadIdx.x / WARP, blockDim.x / WARP, work);
+    first_row = first_row * team.size() + team.rank();
+    row_step *= team.size();
+  }
+
+  // Give a warp of a block its groups, and its rows of those that the block owns.
+  template <class F>
+  __device__ void share_out(int warp, int n_warps, F work) {
     first_group = warp;
     group_step = n_warps;
     first_row = 0;
@@ -52,7 +141,7 @@ struct Owned {
     for (int group = first_group; group < n_groups; group += group_step) {
       const int column = group * WARP + lane;
       if (column >= n_columns) continue;
-      for (int i = lo + first_row; i < hi; i += row_step) f(i, column, i * ld + column);
+      for (int i = lo + first_row; i < hi; i += row_step) f(i, column, Place(i) * ld + column);
     }
   }
 
@@ -62,17 +151,5 @@ struct Owned {
     each(0, n_rows, f);
   }
 };
-
-// Sum over all threads of the block, the same number in each and in every run: the order is fixed.
-__device__ inline double block_sum(double value) {
-  __shared__ double partial[MAX_WARPS];  // [warp]
-  for (int step = WARP / 2; step > 0; step /= 2) value += __shfl_xor_sync(ALL, value, step);
-  if (threadIdx.x % WARP == 0) partial[threadIdx.x / WARP] = value;
-  __syncthreads();  // the partial sums are written
-  double total = 0;
-  for (int warp = 0; warp < blockDim.x / WARP; ++warp) total += partial[warp];
-  __syncthreads();  // all have read them: the next sum may overwrite
-  return total;
-}
 
 }  // namespace mgk

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The linear system of a pair of graphs, by one block of threads:
+// The linear system of a pair of graphs, by a team of threads:
 //
 //   Z = diag(D/V) - W,   D_(i,i2) = d_i d_i2,   V_(i,i2) = k_v(i, i2),
 //   W_(i,i2),(j,j2) = A_ij A'_i2j2 k_e(ij, i2j2).
@@ -16,14 +16,14 @@
 
 namespace mgk {
 
-// Vectors of a block, in shared memory or in its part of the workspace.
+// Vectors of a team, in shared memory or in its part of the workspace.
 template <typename T>
 struct Vectors {
   T* p;         // [rows][ld] direction
   T* r;         // [rows][ld] residual
   T* y;         // [rows][ld] W p
   T* diagonal;  // [rows][ld] D/V, or 0 where V = 0
-  T* inverse;   // [rows][ld] Jacobi preconditioner, or 0 where V = 0
+  T* inverse;   // [rows][ld] Jacobi preconditioner, or 0 where V = 0; strips have none
   T* x;         // [rows][ld] solution
   T* z;         // [rows][ld] adjoint solution; only with derivatives
 };
@@ -32,6 +32,9 @@ struct Vectors {
 // than it saves.
 constexpr int SPARSE = 4;
 
+// Entries of a lane that share a window.
+constexpr int ROUND = 4;
+
 // Keys of the entries of G that a warp needs.
 template <typename T>
 struct Window {
@@ -39,45 +42,50 @@ struct Window {
   __device__ bool holds(T key) const { return low <= key && key <= high; }
 };
 
-// Window around the first n of a lane's entries, which are sorted by key; of all lanes together.
+// Window around n of a lane's entries from the given one on; of all lanes together.
 template <class Edge, typename T = decltype(Edge::Entry::weight), int SLOTS>
-__device__ Window<T> window_of(const typename Edge::Entry (&theirs)[SLOTS], int n, double reach) {
+__device__ Window<T> window_of(const typename Edge::Entry (&theirs)[SLOTS], int from, int n,
+                               double reach) {
   T low = T(3e38), high = T(-3e38);
-  if constexpr (!Edge::has_windows) {
-    return {high, low};
-  } else {
 #pragma unroll
-    for (int t = 0; t < SLOTS; ++t) {
-      if (t < n) {
-        low = min(low, Edge::key(theirs[t].label()));
-        high = max(high, Edge::key(theirs[t].label()));
-      }
+  for (int t = 0; t < ROUND; ++t) {
+    if (t < n) {
+      low = min(low, Edge::key(theirs[from + t].label()));
+      high = max(high, Edge::key(theirs[from + t].label()));
     }
-    for (int step = WARP / 2; step > 0; step /= 2) {
-      low = min(low, __shfl_xor_sync(ALL, low, step));
-      high = max(high, __shfl_xor_sync(ALL, high, step));
-    }
-    return {low - T(reach), high + T(reach)};
   }
+  for (int step = WARP / 2; step > 0; step /= 2) {
+    low = min(low, __shfl_xor_sync(ALL, low, step));
+    high = max(high, __shfl_xor_sync(ALL, high, step));
+  }
+  return {low - T(reach), high + T(reach)};
 }
 
-template <typename T, class Node, class Edge, int SLOTS>
+template <typename T, class Node, class Edge, int SLOTS, class Team>
 struct Pair {
+  using Real = T;
+  using NodeKernel = Node;
+  using EdgeKernel = Edge;
   using Entry = typename Edge::Entry;
+  using Place = typename Team::Place;
+
+  Team& team;
+  static constexpr int ROUNDS = SLOTS / ROUND;
+  static_assert(SLOTS % ROUND == 0, "registers hold whole rounds");
 
   const Problem<T>& problem;
   const Node node;
   const Edge edge;
   const int first, second, last;  // first node of G and of G', and the end of the latter's
-  const Owned owned;
+  const Owned<Team> owned;
   const bool has_loops;
   const int n_red;  // rows that are red: W joins none of them, unless all rows are red
   Vectors<T> v;
 
-  __device__ Pair(const Problem<T>& problem, int g, int h, T* memory, T* p_memory)
-      : problem(problem), node(problem.node), edge(problem.edge),
+  __device__ Pair(Team& team, const Problem<T>& problem, int g, int h, T* memory, T* p_memory)
+      : team(team), problem(problem), node(problem.node), edge(problem.edge),
         first(problem.node_ptr[g]), second(problem.node_ptr[h]), last(problem.node_ptr[h + 1]),
-        owned(problem.node_ptr[g + 1] - first, last - second,
+        owned(team, problem.node_ptr[g + 1] - first, last - second,
               [&](int group) { return 1 + (most_entries(group) + SLOTS - 1) / SLOTS; }),
         has_loops(problem.has_loop[g] && problem.has_loop[h]),
         n_red(problem.n_red[g]) {
@@ -87,6 +95,17 @@ struct Pair {
   }
 
   __device__ const Entry* entries() const { return static_cast<const Entry*>(problem.entries); }
+
+  // Call f(a, b, at) for what this thread owns: nodes of G and of G', and their place.
+  template <class F>
+  __device__ void each(F f) const {
+    owned.each([&](int i, int column, Place at) { f(first + i, second + column, at); });
+  }
+
+  // Sum over the pair; which thread writes it; wait for all of them.
+  __device__ double sum(double value) const { return team.sum(value); }
+  __device__ bool leads() const { return team.leads(); }
+  __device__ void wait() const { team.wait(); }
 
   // Edge kernel times weights between the self-loops of two nodes.
   __device__ T loops(int i, int column) const {
@@ -106,7 +125,7 @@ struct Pair {
 
   // Fill the diagonal and the preconditioner.
   __device__ void prepare() {
-    owned.each([&](int i, int column, int at) {
+    owned.each([&](int i, int column, Place at) {
       const T value = node.value(node.load(first + i), node.load(second + column));
       const T d = problem.degree[first + i] * problem.degree[second + column];
       const bool inside = value > T(problem.tiny);
@@ -123,9 +142,8 @@ struct Pair {
   }
 
   // y = W source in rows lo to hi, a sum over the entries of both nodes. Up to SLOTS entries of the
-  // lane's node stay in registers while the warp runs through its rows. With windows the entries of
-  // a node are sorted by their key: entries of G whose key is too far from all of a warp's are
-  // passed over.
+  // lane's node stay in registers while the warp runs through its rows, in rounds that each meet
+  // only the entries of G in their window. The entries of a node are sorted by key.
   __device__ void multiply(const T* source, int lo, int hi) const {
     for (int group = owned.first_group; group < owned.n_groups; group += owned.group_step) {
       const int column = group * WARP + owned.lane;
@@ -141,11 +159,14 @@ struct Pair {
           theirs[t] = entries()[slot + t < degree ? begin + slot + t : 0];
           if (slot + t >= degree) theirs[t].weight = 0, theirs[t].column = 0;
         }
-        const Window<T> window = window_of<Edge>(theirs, min(degree - slot, SLOTS), problem.reach);
+        Window<T> windows[ROUNDS];
+#pragma unroll
+        for (int r = 0; r < ROUNDS; ++r)
+          windows[r] = window_of<Edge>(theirs, r * ROUND, degree - slot - r * ROUND, problem.reach);
         for (int i = lo + owned.first_row; i < hi; i += owned.row_step) {
           const int from = problem.row_ptr[first + i], to = problem.row_ptr[first + i + 1];
-          const T sum = row_product(source, theirs, window, from, to);
-          const int at = i * owned.ld + column;
+          const T sum = row_product(source, theirs, windows, from, to);
+          const Place at = Place(i) * owned.ld + column;
           if (inside) v.y[at] = slot > 0 ? v.y[at] + sum : sum;
         }
         slot += SLOTS;
@@ -154,30 +175,38 @@ struct Pair {
   }
 
   // Sum over the entries of a row of G, from one to another, and the entries of the lane's node.
-  __device__ T row_product(const T* source, const Entry (&theirs)[SLOTS], Window<T> window, int from,
-                           int to) const {
+  __device__ T row_product(const T* source, const Entry (&theirs)[SLOTS],
+                           const Window<T> (&windows)[ROUNDS], int from, int to) const {
     T sum = 0;
     if constexpr (SLOTS <= SPARSE) {
-      for (int e = from; e < to; ++e) sum += entry_product(source, theirs, entries()[e]);
+      for (int e = from; e < to; ++e) sum += entry_product(source, theirs, windows, entries()[e]);
     } else {
       for (int e = from; e < to; e += WARP) {
         // Lanes fetch an entry of G each, and pass on those that are needed.
         const bool fetched = e + owned.lane < to;
         const Entry mine = entries()[fetched ? e + owned.lane : e];
-        unsigned needed = __ballot_sync(ALL, fetched && window.holds(Edge::key(mine.label())));
+        bool used = false;
+#pragma unroll
+        for (int r = 0; r < ROUNDS; ++r) used |= windows[r].holds(Edge::key(mine.label()));
+        unsigned needed = __ballot_sync(ALL, fetched && used);
         for (; needed; needed &= needed - 1)
-          sum += entry_product(source, theirs, mine.from(__ffs(needed) - 1));
+          sum += entry_product(source, theirs, windows, mine.from(__ffs(needed) - 1));
       }
     }
     return sum;
   }
 
-  __device__ T entry_product(const T* source, const Entry (&theirs)[SLOTS], const Entry& own) const {
-    const T* row = source + own.column * owned.ld;
+  __device__ T entry_product(const T* source, const Entry (&theirs)[SLOTS],
+                             const Window<T> (&windows)[ROUNDS], const Entry& own) const {
+    const T* row = source + Place(own.column) * owned.ld;
     T sum = 0;
 #pragma unroll
-    for (int t = 0; t < SLOTS; ++t)
-      sum += theirs[t].weight * edge.value(own.label(), theirs[t].label()) * row[theirs[t].column];
+    for (int r = 0; r < ROUNDS; ++r) {
+      if (!windows[r].holds(Edge::key(own.label()))) continue;  // for all lanes of the warp
+#pragma unroll
+      for (int t = r * ROUND; t < (r + 1) * ROUND; ++t)
+        sum += theirs[t].weight * edge.value(own.label(), theirs[t].label()) * row[theirs[t].column];
+    }
     return own.weight * sum;
   }
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Conjugate gradients with the Jacobi preconditioner M, by one block:
+// Conjugate gradients with the Jacobi preconditioner M, by a team of threads:
 //
 //   Z x = b,   stopped at  r.M^-1 r <= tol^2 b.M^-1 b.
 //
@@ -20,33 +20,35 @@ namespace mgk {
 // Solve for the right-hand side b_(i,i2) = quantity_i quantity_i2.
 template <typename T, class Pair>
 __device__ End conjugate_gradients(const Pair& pair, const T* quantity, T* x) {
+  using Place = typename Pair::Place;
   const auto& v = pair.v;
   const auto& owned = pair.owned;
+  auto& team = pair.team;
   const int n_red = pair.n_red, n_rows = owned.n_rows;
   const bool eliminates = n_red < n_rows;
   const auto b = [&](int i, int column) {
     return quantity[pair.first + i] * quantity[pair.second + column];
   };
   T part = 0;
-  owned.each([&](int i, int column, int at) {
+  owned.each([&](int i, int column, Place at) {
     const T own = b(i, column);
     part += own * own * v.inverse[at];
     v.p[at] = v.inverse[at] * own;  // the black rows count
   });
-  const double goal = pair.problem.tol * pair.problem.tol * block_sum(part);
+  const double goal = pair.problem.tol * pair.problem.tol * team.sum(part);
   if (eliminates) {
     pair.multiply(v.p, 0, n_red);  // the sum above waited for p
-    __syncthreads();               // all have read p
+    team.wait();               // all have read p
   }
   part = 0;
-  owned.each(0, n_red, [&](int i, int column, int at) {
+  owned.each(0, n_red, [&](int i, int column, Place at) {
     const T residual = b(i, column) + (eliminates ? v.y[at] : T(0));
     x[at] = 0;
     v.r[at] = residual;
     v.p[at] = v.inverse[at] * residual;
     part += residual * v.p[at];
   });
-  double rz = block_sum(part);  // its barriers also say that p is complete
+  double rz = team.sum(part);  // its barriers also say that p is complete
   End end = {CONVERGED, 0};
   while (rz > goal) {
     if (end.iterations == pair.problem.max_iter) {
@@ -55,44 +57,44 @@ __device__ End conjugate_gradients(const Pair& pair, const T* quantity, T* x) {
     }
     if (eliminates) {
       pair.multiply(v.p, n_red, n_rows);
-      owned.each(n_red, n_rows, [&](int i, int column, int at) { v.p[at] = v.inverse[at] * v.y[at]; });
-      __syncthreads();  // the black rows of p are complete
+      owned.each(n_red, n_rows, [&](int i, int column, Place at) { v.p[at] = v.inverse[at] * v.y[at]; });
+      team.wait();  // the black rows of p are complete
     }
     pair.multiply(v.p, 0, n_red);
     part = 0;
-    owned.each(0, n_red, [&](int i, int column, int at) {
+    owned.each(0, n_red, [&](int i, int column, Place at) {
       v.y[at] = v.diagonal[at] * v.p[at] - v.y[at];
       part += v.p[at] * v.y[at];
     });
-    const double curvature = block_sum(part);  // all have read p, which changes below
+    const double curvature = team.sum(part);  // all have read p, which changes below
     if (!(curvature > 0)) {
       end.outcome = BREAKDOWN;
       break;
     }
     const T alpha = T(rz / curvature);
     part = 0;
-    owned.each(0, n_red, [&](int i, int column, int at) {
+    owned.each(0, n_red, [&](int i, int column, Place at) {
       x[at] += alpha * v.p[at];
       const T residual = v.r[at] - alpha * v.y[at];
       v.r[at] = residual;
       part += residual * residual * v.inverse[at];
     });
-    const double next = block_sum(part);
+    const double next = team.sum(part);
     const T beta = T(next / rz);
     rz = next;
     ++end.iterations;
-    owned.each(0, n_red, [&](int i, int column, int at) {
+    owned.each(0, n_red, [&](int i, int column, Place at) {
       v.p[at] = v.inverse[at] * v.r[at] + beta * v.p[at];
     });
-    __syncthreads();  // p is complete
+    team.wait();  // p is complete
   }
   if (eliminates) {
     pair.multiply(x, n_red, n_rows);  // the last sum waited for x
-    owned.each(n_red, n_rows, [&](int i, int column, int at) {
+    owned.each(n_red, n_rows, [&](int i, int column, Place at) {
       x[at] = v.inverse[at] * (b(i, column) + v.y[at]);
     });
   }
-  __syncthreads();  // x is complete
+  team.wait();  // x is complete
   if (!isfinite(rz) || !isfinite(goal)) end.outcome = NOT_FINITE;
   return end;
 }

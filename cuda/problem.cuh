@@ -2,8 +2,9 @@
 // What the kernels read: the graphs of a batch as columns in device memory, and the settings.
 //
 // Nodes of a graph are sorted by the number of their entries, largest first, so that the lanes of a
-// warp do equal work; in a bipartite graph the red nodes come before the black ones. An entry is one direction of an edge with all that a product reads of it; the
-// entries of a node are adjacent. Filled by sklearn_mgk/solver/cuda.py, in fields of eight bytes.
+// warp do equal work; in a bipartite graph the red nodes come before the black ones. An entry is one
+// direction of an edge with all that a product reads of it; the entries of a node are adjacent.
+// Filled by sklearn_mgk/solver/cuda.py, in fields of eight bytes.
 
 #pragma once
 
@@ -71,9 +72,10 @@ struct Work {
   const int* first;   // (n_pairs) graph along the rows
   const int* second;  // (n_pairs) graph along the columns
   Index n_items;      // pairs, or strips
-  Index* next;        // items taken so far
+  Index* next;        // items taken so far; the host ends a launch by a large number
   void* workspace;    // vectors of all blocks, or null where they lie in shared memory
   Index stride;       // numbers of T that each block has there
+  double* sums;       // (2, n_blocks + 1) and one more, all 0; where all blocks solve a pair together
 };
 
 enum Outcome { CONVERGED, STEP_LIMIT, BREAKDOWN, NOT_FINITE };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Kernel values, derivatives and node-by-node values of a list of pairs, a block for each pair:
+// Kernel values, derivatives and node-by-node values of a list of pairs, a block for each pair, or
+// all blocks for one pair after the other:
 //
 //   K = sum p p' x,   Z x = f f'.
 //
@@ -13,61 +14,27 @@
 
 namespace mgk {
 
-// Take off the walks of length zero: x - V q q', or 0 where only rounding is left.
-template <class Pair>
-__device__ void drop_first_step(const Pair& pair) {
-  const auto& problem = pair.problem;
-  pair.owned.each([&](int i, int column, int at) {
-    const auto diagonal = pair.v.diagonal[at];
-    if (diagonal > 0) {
-      const int a = pair.first + i, b = pair.second + column;
-      const auto value = problem.degree[a] * problem.degree[b] / diagonal;
-      const auto first = value * problem.stop[a] * problem.stop[b];
-      const auto rest = pair.v.x[at] - first;
-      pair.v.x[at] = rest > problem.epsilon * first ? rest : 0;
-    }
-  });
-}
-
-// K, and p p' x by node where it is asked for.
-template <typename T, class Pair>
-__device__ double finish(const Pair& pair, Index k, const Results<T>& results) {
-  const auto& problem = pair.problem;
-  double total = 0;
-  pair.owned.each([&](int i, int column, int at) {
-    const int a = pair.first + i, b = pair.second + column;
-    const T value = problem.start[a] * problem.start[b] * pair.v.x[at];
-    total += value;
-    if (results.nodal)
-      results.nodal[results.base[k] + problem.local[a] * results.row_stride[k] +
-                    problem.local[b] * results.column_stride[k]] = value;
-  });
-  return block_sum(total);
-}
-
-template <typename T, class Node, class Edge, int SLOTS, bool GRADIENT>
-__device__ void solve_pair(const Problem<T>& problem, int g, int h, Index k,
+template <typename T, class Node, class Edge, int SLOTS, bool GRADIENT, class Team>
+__device__ void solve_pair(Team& team, const Problem<T>& problem, int g, int h, Index k,
                            const Results<T>& results, T* memory, T* p) {
-  Pair<T, Node, Edge, SLOTS> pair(problem, g, h, memory, p);
+  Pair<T, Node, Edge, SLOTS, Team> pair(team, problem, g, h, memory, p);
   pair.prepare();
   End end = conjugate_gradients(pair, problem.flow, pair.v.x);
-  double* gradient = results.gradient + k * problem.n_theta;
   if constexpr (GRADIENT) {
     const End adjoint = conjugate_gradients(pair, problem.start, pair.v.z);
     end = {max(end.outcome, adjoint.outcome), end.iterations + adjoint.iterations};
-    node_slopes(pair, gradient);
-    edge_slopes(pair, gradient + Node::n_free);
-    if (problem.trainable_stop) stop_slope(pair, gradient + problem.n_theta - 1);
-    __syncthreads();  // the slopes have read x, which the next line changes
+    all_slopes(pair, results.gradient + k * problem.n_theta);
+  } else if (problem.min_steps == 1) {
+    drop_first_step(pair);
   }
-  if (problem.min_steps == 1) drop_first_step(pair);
-  if constexpr (GRADIENT) start_slopes(pair, gradient + Node::n_free + Edge::n_free);
-  const double value = finish(pair, k, results);
-  if (threadIdx.x == 0) {
-    results.values[k] = value;
-    results.outcome[k] = end.outcome == CONVERGED && !isfinite(value) ? NOT_FINITE : end.outcome;
-    results.iterations[k] = end.iterations;
-  }
+  store(pair, k, finish(pair, k, results), end, results);
+}
+
+// Numbers in a vector of a pair.
+template <typename T>
+__device__ Index matrix_size(const Problem<T>& problem, int g, int h) {
+  return Index(problem.node_ptr[g + 1] - problem.node_ptr[g]) *
+         round_up(problem.node_ptr[h + 1] - problem.node_ptr[h]);
 }
 
 // Where the vectors of a pair lie: all in shared memory, only p, which is read at random, or none.
@@ -77,6 +44,7 @@ template <typename T, class Node, class Edge, int SLOTS, Memory MEMORY, bool GRA
 __device__ void solve_pairs(const Problem<T>& problem, const Work& work, const Results<T>& results) {
   extern __shared__ double dynamic[];  // vectors of the pair, or p, or nothing
   __shared__ Index taken;
+  BlockTeam team;
   T* const own = static_cast<T*>(work.workspace) + blockIdx.x * work.stride;
   T* const p = MEMORY == GLOBAL ? own : reinterpret_cast<T*>(dynamic);
   while (true) {
@@ -87,10 +55,21 @@ __device__ void solve_pairs(const Problem<T>& problem, const Work& work, const R
     if (k >= work.n_items) return;
     const int g = work.first[k], h = work.second[k];
     // The other vectors come behind p, unless that lies apart.
-    const Index size = Index(problem.node_ptr[g + 1] - problem.node_ptr[g]) *
-                       round_up(problem.node_ptr[h + 1] - problem.node_ptr[h]);
-    T* const memory = MEMORY == SHARED_P ? own : p + size;
-    solve_pair<T, Node, Edge, SLOTS, GRADIENT>(problem, g, h, k, results, memory, p);
+    T* const memory = MEMORY == SHARED_P ? own : p + matrix_size(problem, g, h);
+    solve_pair<T, Node, Edge, SLOTS, GRADIENT>(team, problem, g, h, k, results, memory, p);
+  }
+}
+
+// All blocks solve one pair after the other, with all vectors in the workspace.
+template <typename T, class Node, class Edge, int SLOTS, bool GRADIENT>
+__device__ void solve_pairs_together(const Problem<T>& problem, const Work& work,
+                                     const Results<T>& results) {
+  GridTeam team(work.sums, work.next);
+  T* const p = static_cast<T*>(work.workspace);
+  for (Index k = 0; k < work.n_items && !team.stopped; ++k) {
+    const int g = work.first[k], h = work.second[k];
+    T* const memory = p + matrix_size(problem, g, h);
+    solve_pair<T, Node, Edge, SLOTS, GRADIENT>(team, problem, g, h, k, results, memory, p);
   }
 }
 

@@ -36,6 +36,7 @@ from sklearn_mgk.solver.device_layout import (
 from sklearn_mgk.solver.device_plan import (
     RESERVED,
     STRIP_ENTRIES,
+    STRIPS_AT_A_TIME,
     VECTORS,
     VECTORS_WITH_GRADIENT,
     WARP,
@@ -69,15 +70,18 @@ DENSE = 4
 STRIP_SLOTS = {True: (4, 8), False: (8, 16)}
 """Entries in registers that kernels of strips are compiled for, with tables and with code."""
 
-THREADS = {True: 1024, False: 768}
-"""Threads in blocks of one pair that a multiprocessor is to hold, with tables and with code: more
-would make registers spill."""
+THREADS = {4: 1024, 8: 768}
+"""Threads in blocks of one pair that a multiprocessor is to hold, by entries in registers: more
+would make these spill."""
 
 THREADS_WITH_GRADIENT = 512
 """The same where derivatives are computed."""
 
 WARPS_OF_STRIPS = {4: 32, 8: 24, 16: 16}
 """Warps in blocks of strips that a multiprocessor is to hold, by entries in registers."""
+
+WARPS_WITH_GRADIENT = 16
+"""The same at most where derivatives are computed."""
 
 OPTIONS = ("--std=c++17", "--use_fast_math")
 
@@ -109,13 +113,13 @@ class _Solver:
         self.node = represent(problem.node, eval_gradient, problem.dtype)
         attribute, self.reach = find_reach(problem, edges) or (None, np.inf)
         self.edge = represent(problem.edge, eval_gradient, problem.dtype, attribute)
-        self.threads = THREADS_WITH_GRADIENT if eval_gradient else THREADS[self.edge.is_table]
         self.order = colour_order(batch, edges)
         entries = sort_entries(batch, edges, self.order, self.edge.key)
         self.kept: list[cupy.ndarray] = []
         self.problem_words = self._problem_words(entries)
         self.strip_words = self._strip_words(edges, entries)
-        self.is_dense = len(entries.edge) >= DENSE * batch.n_nodes
+        self.block_slots = 8 if len(entries.edge) >= DENSE * batch.n_nodes else 4
+        self.threads = THREADS_WITH_GRADIENT if eval_gradient else THREADS[self.block_slots]
 
     def _keep(self, array: NDArray) -> int:
         """Copy an array to the device for as long as the solver lives; returns its address."""
@@ -184,15 +188,16 @@ class _Solver:
         """Solve a list of pairs; answers come in its order."""
         graphs = cupy.asarray(np.ascontiguousarray(pairs.T))
         answers = Answers.of(len(pairs), self.n_theta)
-        oriented, swapped, fits = orient_for_strips(cupy, self.strips, graphs)
-        if self.eval_gradient or nodal is not None or self.problem.min_steps:
-            fits[:] = False
+        is_plain = nodal is None and self.problem.min_steps == 0
+        wanted = "GRADIENTS" if self.eval_gradient else "VALUES" if is_plain else "SOLUTIONS"
         itemsize, limit = self.problem.dtype.itemsize, device_limits()["shared_all"]
+        room = (limit / STRIPS_AT_A_TIME - 2 * RESERVED) / itemsize
+        oriented, swapped, fits = orient_for_strips(cupy, self.strips, graphs, wanted, room)
         chosen = cupy.flatnonzero(fits)
         if len(chosen):
             few = oriented[:, chosen], swapped[chosen]
-            plan = plan_strips(cupy, self.strips, *few, self.slots, itemsize)
-            self._run(plan, chosen, answers, None)
+            plan = plan_strips(cupy, self.strips, *few, self.slots, itemsize, wanted)
+            self._run(plan, chosen, answers, nodal)
         chosen = cupy.flatnonzero(~fits)
         if len(chosen):
             n_vectors = VECTORS_WITH_GRADIENT if self.eval_gradient else VECTORS
@@ -224,6 +229,7 @@ class _Solver:
                 address(taken, k),
                 address(workspace),
                 launch.size,
+                0,
             ]
             results = [*found.words(begin), *([0] * 4 if blocks is None else blocks.words(begin))]
             a_strip = launch.shared_bytes // strips_a_block(launch.warps)
@@ -239,11 +245,14 @@ class _Solver:
         """Compile what a launch needs."""
         wide = self.problem.dtype.itemsize // 4
         if launch.warps:
-            threads = WARPS_OF_STRIPS[launch.slots] * WARP // wide
+            warps = WARPS_OF_STRIPS[launch.slots]
+            warps = min(warps, WARPS_WITH_GRADIENT) if launch.wanted == "GRADIENTS" else warps
+            threads = warps * WARP // wide
             blocks = max(threads // launch.threads, 1)
-            kernel = StripKernel(launch.threads, blocks, launch.warps, launch.slots)
+            shape = launch.warps, launch.slots, launch.wanted
+            kernel = StripKernel(launch.threads, blocks, *shape)
         else:
-            blocks, slots = max(self.threads // launch.threads, 1), 8 if self.is_dense else 4
+            blocks, slots = max(self.threads // launch.threads, 1), self.block_slots
             kernel = BlockKernel(launch.threads, blocks, slots, launch.memory, self.eval_gradient)
         form = self.node.form, self.edge.form, self.problem.dtype, kernel
         compiled = _compiled(*form)

@@ -13,19 +13,23 @@ from sklearn_mgk.solver.layout import Order, inverse_of
 from sklearn_mgk.solver.problem import Problem
 from sklearn_mgk.solver.topology import Topology
 
+ROUND = 4
+"""Entries that a lane takes together, as in ``cuda/pair.cuh``."""
+
 MAX_ENTRIES = 2**31 - 1
 """Entries of the adjacency matrices of a batch that the kernels can count."""
 
 
 @dataclass(frozen=True)
 class Entries:
-    """Adjacency matrices by rows; nodes of a graph sorted by colour and number of entries.
+    """Adjacency matrices by rows; nodes of a graph sorted by colour and rounds of entries.
 
     Attributes
     ----------
     node : ndarray of shape (n_nodes,)
         Row of the batch's node columns at each position: red nodes first, of those of one colour
-        the ones with the most entries first.
+        the ones with the most rounds of entries first, otherwise in the order of the batch, which
+        often has neighbours close together.
     local : ndarray of shape (n_nodes,), int32
         The same, counted within the graph.
     row_ptr : ndarray of shape (n_nodes + 1,), int32
@@ -72,7 +76,7 @@ def sort_entries(
         )
     count = np.bincount(topology.source, minlength=batch.n_nodes)
     black = order.position >= order.n_red.astype(np.int64)[batch.node_graph]
-    node = np.lexsort((-count, black, batch.node_graph))
+    node = np.lexsort((-(-count // -ROUND), black, batch.node_graph))
     position = inverse_of(node)
     second = position[topology.target] if key is None else key[topology.edge]
     sort = np.lexsort((second, position[topology.source]))

@@ -36,8 +36,14 @@ RESERVED = 2048
 STRIP_ROWS = 64
 """Nodes of a graph along the rows of strips, at most, as in ``cuda/strip.cuh``."""
 
-STRIP_HEIGHTS = (16, 24, 32, 40, 48, 64, 80, 96, 112, 128, 160, 192, 256)
+STRIP_HEIGHTS = (16, 24, 32, 40, 48, 64, 80, 96, 112, 128, 160, 192, 256, 320, 384)
 """Rows of all vectors of a strip; each number is a launch of its own."""
+
+STRIPS_AT_A_TIME = 2
+"""Strips of a multiprocessor, at least: larger pairs take blocks."""
+
+WANTED = ("VALUES", "SOLUTIONS", "GRADIENTS")
+"""What strips may be asked for, as ``mgk::Wanted`` says; each takes one more vector of all rows."""
 
 STRIP_ENTRIES = 128
 """Entries of a node on the lanes that read code, at most, as in ``cuda/strip.cuh``."""
@@ -81,15 +87,19 @@ class StripGraphs:
     kind : array of int64
         Number of the kernel for the graph on the lanes: warps and entries in registers; -1 where
         there is none.
-    height : array of int64
-        Rows of all vectors where the graph stands along the rows, -1 where there are too many.
+    lanes : array of int64
+        Lanes of a strip for the graph.
+    size, n_red : array of int64
+        Nodes, and those that are unknowns where the graph stands along the rows.
     has_loop : array of bool
         Whether there is a self-loop.
     """
 
     rank: Any
     kind: Any
-    height: Any
+    lanes: Any
+    size: Any
+    n_red: Any
     has_loop: Any
 
 
@@ -112,6 +122,8 @@ class Launch:
     warps, slots : int
         For strips, warps and entries in registers that the kernel is compiled for; 0 for blocks of
         one pair.
+    wanted : str
+        For strips, one of `WANTED`.
     """
 
     begin: int
@@ -122,6 +134,7 @@ class Launch:
     size: int = 0
     warps: int = 0
     slots: int = 0
+    wanted: str = ""
 
 
 @dataclass(frozen=True)
@@ -240,8 +253,6 @@ def rank_for_strips(
     slot = np.searchsorted(slots, most)
     is_lane = (warps < len(STRIP_WARPS)) & (slot < len(slots))
     kind = np.where(is_lane, warps * len(slots) + slot, -1)
-    height = np.searchsorted(STRIP_HEIGHTS, 2 * (size + n_red))
-    height = np.where(size <= STRIP_ROWS, height, -1)
     # Rows only, then those that are best as rows, then the large ones.
     group = np.where(is_lane, 1 + 2 * kind + (n_red == size), 0)
     rank = np.empty(len(size), np.int64)
@@ -252,7 +263,8 @@ def rank_for_strips(
         own = _share_lanes(size[members]) if side_by_side else np.arange(len(members))
         rank[members] = n_ranks + own
         n_ranks += own.max() + 1
-    return StripGraphs(rank, kind, height, has_loop)
+    lanes = np.where(is_lane, WARP * np.array(STRIP_WARPS)[warps * is_lane], 0)
+    return StripGraphs(rank, kind, lanes, size, n_red, has_loop)
 
 
 def _share_lanes(size: NDArray) -> NDArray:
@@ -272,8 +284,21 @@ def _share_lanes(size: NDArray) -> NDArray:
     return warp
 
 
-def orient_for_strips(xp, graphs: StripGraphs, pairs) -> tuple[Any, Any, Any]:
+def orient_for_strips(xp, graphs: StripGraphs, pairs, wanted: str, room: float):
     """Exchange rows and columns where that is better.
+
+    Parameters
+    ----------
+    xp : module
+        NumPy or CuPy, whose arrays the others are.
+    graphs : StripGraphs
+        What `rank_for_strips` says, as arrays of xp.
+    pairs : array of shape (2, n_pairs)
+        Graphs.
+    wanted : str
+        One of `WANTED`.
+    room : float
+        Numbers that the vectors of a strip may have.
 
     Returns
     -------
@@ -285,12 +310,18 @@ def orient_for_strips(xp, graphs: StripGraphs, pairs) -> tuple[Any, Any, Any]:
     first, second = graphs.rank[pairs]
     swapped = second < first
     pairs = xp.where(swapped, pairs[::-1], pairs)
-    fits = (graphs.height[pairs[0]] >= 0) & (graphs.kind[pairs[1]] >= 0)
+    numbers = _height(graphs, wanted)[pairs[0]] * graphs.lanes[pairs[1]]
+    fits = (graphs.size[pairs[0]] <= STRIP_ROWS) & (graphs.kind[pairs[1]] >= 0) & (numbers <= room)
     return pairs, swapped, fits & ~(graphs.has_loop[pairs[0]] & graphs.has_loop[pairs[1]])
 
 
+def _height(graphs: StripGraphs, wanted: str):
+    """Rows of all vectors: direction and diagonal of all rows, residual and product of red ones."""
+    return (2 + WANTED.index(wanted)) * graphs.size + 2 * graphs.n_red
+
+
 def plan_strips(
-    xp, graphs: StripGraphs, pairs, swapped, slots: tuple[int, ...], itemsize: int
+    xp, graphs: StripGraphs, pairs, swapped, slots: tuple[int, ...], itemsize: int, wanted: str
 ) -> Plan:
     """Sort pairs, oriented and fit for it, into strips.
 
@@ -306,8 +337,11 @@ def plan_strips(
         As for `rank_for_strips`.
     itemsize : int
         Bytes of a number.
+    wanted : str
+        One of `WANTED`.
     """
-    kind = graphs.kind[pairs[1]] * len(STRIP_HEIGHTS) + graphs.height[pairs[0]]
+    height = xp.searchsorted(xp.asarray(STRIP_HEIGHTS), _height(graphs, wanted))
+    kind = graphs.kind[pairs[1]] * len(STRIP_HEIGHTS) + height[pairs[0]]
     last = len(slots) * len(STRIP_WARPS) * len(STRIP_HEIGHTS)
     n = len(graphs.rank) + 1
     # One number to sort by: the costly kinds first, then rows, then graphs that share a strip.
@@ -326,7 +360,8 @@ def plan_strips(
         warps, a_block = STRIP_WARPS[warp], strips_a_block(STRIP_WARPS[warp])
         shared = a_block * strip_bytes(warps, STRIP_HEIGHTS[height], itemsize)
         threads = a_block * warps * WARP
-        launches.append(Launch(first, end, threads, shared, warps=warps, slots=slots[slot]))
+        form = {"warps": warps, "slots": slots[slot], "wanted": wanted}
+        launches.append(Launch(first, end, threads, shared, **form))
     return Plan(pairs.astype(np.int32), order, swapped[order], begins, launches)
 
 

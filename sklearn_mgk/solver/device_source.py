@@ -13,7 +13,7 @@ import numpy as np
 from sklearn_mgk.base_kernels import BaseKernel
 from sklearn_mgk.base_kernels.codegen import cuda_source
 
-HEADERS = ("problem", "labels", "block", "pair", "pcg", "adjoint", "solve", "strip")
+HEADERS = ("problem", "labels", "block", "pair", "pcg", "adjoint", "solve", "strip", "strip_solve")
 """Files of ``cuda/``, each after those that it includes."""
 
 REAL = {np.dtype("float32"): "float", np.dtype("float64"): "double"}
@@ -153,16 +153,19 @@ class StripKernel:
         Threads of a block, and blocks that a multiprocessor is to hold.
     warps, slots : int
         Warps of a strip, and entries of a lane's node that are kept in registers.
+    wanted : str
+        What is asked for, as ``mgk::Wanted`` says.
     """
 
     threads: int
     blocks: int
     warps: int
     slots: int
+    wanted: str
 
     def call(self, node: str, edge: str) -> str:
         """Print the call of the device function."""
-        arguments = f"Real, {node}, {edge}, {self.warps}, {self.slots}"
+        arguments = f"Real, {node}, {edge}, {self.warps}, {self.slots}, mgk::{self.wanted}"
         return f"mgk::solve_strips<{arguments}>(problem, strips, work, results)"
 
 

@@ -29,6 +29,7 @@ from sklearn_mgk.solver.layout import colour_order, plain_order
 from sklearn_mgk.solver.topology import topology
 
 LIMIT = 228 << 10
+ROOM = 28_000
 SLOTS = (4, 8)
 sizes = st.lists(st.integers(1, 200), min_size=1, max_size=12)
 
@@ -135,20 +136,20 @@ def test_each_pair_is_in_one_block_launch_that_has_room(sizes, n_vectors, itemsi
         assert WARP <= launch.threads <= 768
 
 
-@given(sizes=sizes, seed=st.integers(0, 99))
-def test_each_pair_is_in_one_strip_that_has_room(sizes, seed):
+@given(sizes=sizes, seed=st.integers(0, 99), wanted=st.sampled_from(device_plan.WANTED))
+def test_each_pair_is_in_one_strip_that_has_room(sizes, seed, wanted):
     rng, size = np.random.default_rng(seed), np.array(sizes)
     most = rng.integers(1, 12, len(size))
     n_red = np.where(rng.random(len(size)) < 0.5, size, -(-size // 2))
     ranked = rank_for_strips(size, most, n_red, rng.random(len(size)) < 0.2, SLOTS)
     pairs = all_pairs(len(size))
-    oriented, swapped, fits = orient_for_strips(np, ranked, pairs)
+    oriented, swapped, fits = orient_for_strips(np, ranked, pairs, wanted, ROOM)
     small = (size <= WARP) & (most <= SLOTS[-1])
     loops = ranked.has_loop[pairs[0]] & ranked.has_loop[pairs[1]]
     assert fits[small[pairs].all(axis=0) & ~loops].all()
     if not fits.any():
         return
-    plan = plan_strips(np, ranked, oriented[:, fits], swapped[fits], SLOTS, 4)
+    plan = plan_strips(np, ranked, oriented[:, fits], swapped[fits], SLOTS, 4, wanted)
     assert sorted(plan.order.tolist()) == list(range(fits.sum()))
     for launch, begin in zip(plan.launches, plan.strip_begin, strict=True):
         assert (begin[0], begin[-1]) == (launch.begin, launch.end)
@@ -156,7 +157,8 @@ def test_each_pair_is_in_one_strip_that_has_room(sizes, seed):
             rows, lanes = plan.pairs[:, lo:hi]
             assert hi > lo
             assert (rows == rows[0]).all()
-            numbers = 2 * (size + n_red)[rows[0]] * launch.warps * WARP
+            kept = device_plan.WANTED.index(wanted) * size
+            numbers = (2 * (size + n_red) + kept)[rows[0]] * launch.warps * WARP
             assert 4 * numbers < launch.shared_bytes / strips_a_block(launch.warps)
             assert size[lanes].sum() <= launch.warps * WARP
             assert hi == lo + 1 or launch.warps == 1
@@ -167,7 +169,7 @@ def test_large_graphs_and_many_entries_take_no_strips():
     size, most = np.array([10, 200, 20, 10]), np.array([3, 3, 99, 3])
     ranked = rank_for_strips(size, most, size, np.zeros(4, bool), SLOTS)
     assert ranked.kind.tolist()[1:3] == [-1, -1]
-    assert ranked.height[1] == -1
+    assert not orient_for_strips(np, ranked, np.array([[1], [0]]), "VALUES", ROOM)[2].any()
     assert max(STRIP_WARPS) * WARP < 200
 
 
@@ -182,4 +184,4 @@ def test_too_many_entries_are_refused(monkeypatch):
 def test_shared_memory_of_a_strip():
     # Vectors, the starts, one partial sum, the windows of 32 rounds of entries.
     assert device_plan.strip_bytes(1, 48, 4) == (48 * 32 + 64) * 4 + 8 + 2 * 32 * 4
-    assert max(device_plan.STRIP_HEIGHTS) == 4 * device_plan.STRIP_ROWS
+    assert max(device_plan.STRIP_HEIGHTS) == 6 * device_plan.STRIP_ROWS
