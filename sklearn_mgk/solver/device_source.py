@@ -144,6 +144,27 @@ class BlockKernel:
 
 
 @dataclass(frozen=True)
+class GridKernel:
+    """Kernel that solves one pair after the other by all blocks.
+
+    Attributes
+    ----------
+    threads, blocks, slots, gradient
+        As for `BlockKernel`.
+    """
+
+    threads: int
+    blocks: int
+    slots: int
+    gradient: bool
+
+    def call(self, node: str, edge: str) -> str:
+        """Print the call of the device function."""
+        options = f"{self.slots}, {str(self.gradient).lower()}"
+        return f"mgk::solve_pairs_together<Real, {node}, {edge}, {options}>(problem, work, results)"
+
+
+@dataclass(frozen=True)
 class StripKernel:
     """Kernel that solves the pairs of a strip by one warp.
 
@@ -169,9 +190,10 @@ class StripKernel:
         return f"mgk::solve_strips<{arguments}>(problem, strips, work, results)"
 
 
-def solver_source(
-    node: KernelForm, edge: KernelForm, dtype: np.dtype, kernel: BlockKernel | StripKernel
-) -> str:
+Kernel = BlockKernel | GridKernel | StripKernel
+
+
+def solver_source(node: KernelForm, edge: KernelForm, dtype: np.dtype, kernel: Kernel) -> str:
     """Return the text of one kernel, named ``solve``.
 
     Parameters
@@ -180,7 +202,7 @@ def solver_source(
         The base kernels.
     dtype : numpy.dtype
         Type of the solve.
-    kernel : BlockKernel or StripKernel
+    kernel : BlockKernel, GridKernel or StripKernel
         What is compiled.
     """
     kernels, names = "", {}

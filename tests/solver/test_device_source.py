@@ -13,7 +13,13 @@ from sklearn_mgk.base_kernels import (
     SquaredExponential,
 )
 from sklearn_mgk.solver.device_plan import MEMORY, STRIP_WARPS, WANTED
-from sklearn_mgk.solver.device_source import BlockKernel, KernelForm, StripKernel, solver_source
+from sklearn_mgk.solver.device_source import (
+    BlockKernel,
+    GridKernel,
+    KernelForm,
+    StripKernel,
+    solver_source,
+)
 
 TABLE = KernelForm(2)
 KERNELS = [
@@ -41,8 +47,8 @@ def errors(architecture, node, edge, dtype, kernel):
 @pytest.mark.parametrize("edge", [TABLE, CODE], ids=["table", "code"])
 @pytest.mark.parametrize(
     "kernel",
-    [BLOCK, BlockKernel(512, 1, 4, "GLOBAL", True), STRIP],
-    ids=["block", "gradient", "strip"],
+    [BLOCK, BlockKernel(512, 1, 4, "GLOBAL", True), GridKernel(512, 1, 8, True), STRIP],
+    ids=["block", "gradient", "grid", "strip"],
 )
 def test_every_architecture(kernel, edge, dtype, architecture):
     assert not errors(architecture, TABLE, edge, dtype, kernel)
@@ -53,6 +59,12 @@ def test_every_architecture(kernel, edge, dtype, architecture):
 @pytest.mark.parametrize("slots", [4, 8])
 def test_every_block(memory, gradient, slots):
     assert not errors(90, CODE, CODE, "float32", BlockKernel(256, 2, slots, memory, gradient))
+
+
+@pytest.mark.parametrize("gradient", [False, True])
+@pytest.mark.parametrize("slots", [4, 8])
+def test_every_grid(gradient, slots):
+    assert not errors(90, CODE, TABLE, "float32", GridKernel(256, 2, slots, gradient))
 
 
 @pytest.mark.parametrize("warps", STRIP_WARPS)
