@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sklearn_mgk.device import explained_memory, import_cupy
 from sklearn_mgk.propagation.backends import Product, checked_output
 from sklearn_mgk.propagation.matrices import Rows, as_dense, float_type
-from sklearn_mgk.propagation.partition import Degrees, Partition
+from sklearn_mgk.propagation.partition import Degrees, Partition, without_repeats
 
 _THREADS = 256
 _WARPS = _THREADS // 32
@@ -135,7 +135,7 @@ def make_items(partition: Partition) -> tuple[NDArray, int]:
         items[:, 1], items[:, 2] = blocks[:-1], blocks[1:]
         return items, 0
     long, of_long = partition.runs.longer_than(_LONG)
-    cuts = np.unique(np.concatenate([blocks, long, long + 1]))
+    cuts = without_repeats(np.concatenate([blocks, long, long + 1]))
     whole = np.zeros((len(cuts) - 1, 5), np.int64)
     whole[:, 1], whole[:, 2] = cuts[:-1], cuts[1:]
     if len(whole):
@@ -250,7 +250,9 @@ class DeviceProduct:
         """Take the blocks of a plan."""
         cp, n_rows = self.cp, self.rows.shape[0]
         with _memory_for(self.rows, 0):
-            order = partition.order if partition.runs else cp.arange(n_rows, dtype=self.index)
+            order = partition.order
+            if partition.runs is None:
+                order = cp.arange(n_rows, dtype=self.index)
             self.order = cp.asarray(order.astype(self.index, copy=False))
             items, self.n_slots = make_items(partition)
             self.items = cp.asarray(items)
