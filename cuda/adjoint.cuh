@@ -31,7 +31,7 @@ __device__ void node_slopes(const Solved& solved, double* out) {
     const auto& problem = solved.problem;
     const auto& v = solved.v;
     double part[Node::n_free] = {};
-    solved.each([&](int a, int b, auto at) {
+    solved.each([&](int a, int b, typename Solved::Place at) {
       if (v.diagonal[at] == 0) return;
       T slope[Node::n_free];
       const T value = solved.node.gradient(solved.node.load(a), solved.node.load(b), slope);
@@ -79,7 +79,7 @@ __device__ void stop_slope(const Solved& solved, double* out) {
   const auto& problem = solved.problem;
   const auto& v = solved.v;
   double part = 0;
-  solved.each([&](int a, int b, auto at) {
+  solved.each([&](int a, int b, typename Solved::Place at) {
     const T diagonal = v.diagonal[at];
     const T degree = problem.degree_slope[a] + problem.degree_slope[b];
     const T stop = problem.stop_slope[a] + problem.stop_slope[b];
@@ -97,7 +97,7 @@ __device__ void start_slopes(const Solved& solved, double* out) {
   const auto& problem = solved.problem;
   for (int c = 0; c < problem.n_categories; ++c) {
     double part = 0;
-    solved.each([&](int a, int b, auto at) {
+    solved.each([&](int a, int b, typename Solved::Place at) {
       const int times = (problem.category[a] == c) + (problem.category[b] == c);
       part += times * double(problem.start[a] * problem.start[b] * solved.v.x[at]);
     });
@@ -110,7 +110,7 @@ template <class Solved>
 __device__ void drop_first_step(const Solved& solved) {
   const auto& problem = solved.problem;
   const auto& v = solved.v;
-  solved.each([&](int a, int b, auto at) {
+  solved.each([&](int a, int b, typename Solved::Place at) {
     const auto diagonal = v.diagonal[at];
     if (diagonal > 0) {
       const auto value = problem.degree[a] * problem.degree[b] / diagonal;
@@ -126,7 +126,7 @@ template <typename T, class Solved>
 __device__ double finish(const Solved& solved, Index k, const Results<T>& results) {
   const auto& problem = solved.problem;
   double total = 0;
-  solved.each([&](int a, int b, auto at) {
+  solved.each([&](int a, int b, typename Solved::Place at) {
     const T value = problem.start[a] * problem.start[b] * solved.v.x[at];
     total += value;
     if (results.nodal)

@@ -54,6 +54,7 @@ struct Strip {
   using Real = T;
   using NodeKernel = Node;
   using EdgeKernel = Edge;
+  using Place = int;
   using Entry = typename Edge::Entry;
   static constexpr int LANES = WARPS * WARP;
   static constexpr int MAX_ROWS = 64;
