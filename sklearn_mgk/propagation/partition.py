@@ -71,6 +71,8 @@ class Runs:
     def longer_than(self, n: int) -> tuple[NDArray, NDArray]:
         """Return the places of rows with more entries, and their numbers of entries."""
         runs = np.flatnonzero(self.lengths > n)
+        if len(runs) == 0:
+            return runs, runs
         count = np.diff(self.ends)[runs]
         begin = self.ends[runs] - np.cumsum(count) + count
         return np.repeat(begin, count) + np.arange(count.sum()), np.repeat(
