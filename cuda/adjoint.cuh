@@ -45,8 +45,8 @@ __device__ void node_slopes(const Solved& solved, double* out) {
 }
 
 // Edge kernel: sum of z x A A' dk_e over the entries of W.
-template <typename T, class Node, class Edge, int SLOTS, class Team>
-__device__ void edge_slopes(const Pair<T, Node, Edge, SLOTS, Team>& pair, double* out) {
+template <typename T, class Node, class Edge, int SLOTS, bool P_IS_SHARED, class Team>
+__device__ void edge_slopes(const Pair<T, Node, Edge, SLOTS, P_IS_SHARED, Team>& pair, double* out) {
   if constexpr (Edge::n_free > 0) {
     using Place = typename Team::Place;
     const auto& problem = pair.problem;

@@ -18,6 +18,37 @@ constexpr int MAX_WARPS = 32;
 // Columns of a matrix in whole groups.
 __device__ inline int round_up(int n_columns) { return (n_columns + WARP - 1) / WARP * WARP; }
 
+// Place of a number in shared memory, as instructions take it: from a pointer the compiler would
+// compute it anew for every load.
+#ifdef __CUDA_ARCH__
+using SharedPlace = unsigned;
+
+__device__ inline SharedPlace shared_place(const void* pointer) {
+  return SharedPlace(__cvta_generic_to_shared(pointer));
+}
+__device__ inline void load_shared(SharedPlace place, float& value) {
+  asm volatile("ld.shared.f32 %0, [%1];" : "=f"(value) : "r"(place));
+}
+__device__ inline void load_shared(SharedPlace place, double& value) {
+  asm volatile("ld.shared.f64 %0, [%1];" : "=d"(value) : "r"(place));
+}
+// The same pointer to shared memory, in a register: the compiler no longer knows where it is from.
+__device__ inline void* in_register(void* pointer) {
+  size_t place = __cvta_generic_to_shared(pointer);
+  asm volatile("" : "+l"(place));
+  return __cvta_shared_to_generic(place);
+}
+#else  // tests run threads of the host
+using SharedPlace = unsigned long long;
+
+inline SharedPlace shared_place(const void* pointer) { return SharedPlace(pointer); }
+inline void* in_register(void* pointer) { return pointer; }
+template <typename T>
+void load_shared(SharedPlace place, T& value) {
+  value = *reinterpret_cast<const T*>(place);
+}
+#endif
+
 // Sum over the lanes of a warp, the same number in each and in every run: the order is fixed.
 __device__ inline double warp_sum(double value) {
   for (int step = WARP / 2; step > 0; step /= 2) value += __shfl_xor_sync(ALL, value, step);

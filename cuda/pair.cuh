@@ -61,7 +61,8 @@ __device__ Window<T> window_of(const typename Edge::Entry (&theirs)[SLOTS], int 
   return {low - T(reach), high + T(reach)};
 }
 
-template <typename T, class Node, class Edge, int SLOTS, class Team>
+// P_IS_SHARED: whether the direction lies in shared memory.
+template <typename T, class Node, class Edge, int SLOTS, bool P_IS_SHARED, class Team>
 struct Pair {
   using Real = T;
   using NodeKernel = Node;
@@ -141,10 +142,11 @@ struct Pair {
     return __reduce_max_sync(ALL, problem.row_ptr[node + 1] - problem.row_ptr[node]);
   }
 
-  // y = W source in rows lo to hi, a sum over the entries of both nodes. Up to SLOTS entries of the
-  // lane's node stay in registers while the warp runs through its rows, in rounds that each meet
-  // only the entries of G in their window. The entries of a node are sorted by key.
-  __device__ void multiply(const T* source, int lo, int hi) const {
+  // y = W p in rows lo to hi, a sum over the entries of both nodes. Up to SLOTS entries of the lane's
+  // node stay in registers while the warp runs through its rows, in rounds that each meet only
+  // the entries of G in their window. The entries of a node are sorted by key.
+  __device__ void multiply(int lo, int hi) const {
+    const SharedPlace place = P_IS_SHARED ? shared_place(v.p) : 0;
     for (int group = owned.first_group; group < owned.n_groups; group += owned.group_step) {
       const int column = group * WARP + owned.lane;
       const bool inside = column < owned.n_columns;
@@ -159,13 +161,16 @@ struct Pair {
           theirs[t] = entries()[slot + t < degree ? begin + slot + t : 0];
           if (slot + t >= degree) theirs[t].weight = 0, theirs[t].column = 0;
         }
+        SharedPlace places[SLOTS];  // of what the entries read in the first row of p
+#pragma unroll
+        for (int t = 0; t < SLOTS; ++t) places[t] = place + theirs[t].column * sizeof(T);
         Window<T> windows[ROUNDS];
 #pragma unroll
         for (int r = 0; r < ROUNDS; ++r)
           windows[r] = window_of<Edge>(theirs, r * ROUND, degree - slot - r * ROUND, problem.reach);
         for (int i = lo + owned.first_row; i < hi; i += owned.row_step) {
           const int from = problem.row_ptr[first + i], to = problem.row_ptr[first + i + 1];
-          const T sum = row_product(source, theirs, windows, from, to);
+          const T sum = row_product(theirs, places, windows, from, to);
           const Place at = Place(i) * owned.ld + column;
           if (inside) v.y[at] = slot > 0 ? v.y[at] + sum : sum;
         }
@@ -175,11 +180,11 @@ struct Pair {
   }
 
   // Sum over the entries of a row of G, from one to another, and the entries of the lane's node.
-  __device__ T row_product(const T* source, const Entry (&theirs)[SLOTS],
+  __device__ T row_product(const Entry (&theirs)[SLOTS], const SharedPlace (&places)[SLOTS],
                            const Window<T> (&windows)[ROUNDS], int from, int to) const {
     T sum = 0;
     if constexpr (SLOTS <= SPARSE) {
-      for (int e = from; e < to; ++e) sum += entry_product(source, theirs, windows, entries()[e]);
+      for (int e = from; e < to; ++e) sum += entry_product(theirs, places, windows, entries()[e]);
     } else {
       for (int e = from; e < to; e += WARP) {
         // Lanes fetch an entry of G each, and pass on those that are needed.
@@ -190,22 +195,26 @@ struct Pair {
         for (int r = 0; r < ROUNDS; ++r) used |= windows[r].holds(Edge::key(mine.label()));
         unsigned needed = __ballot_sync(ALL, fetched && used);
         for (; needed; needed &= needed - 1)
-          sum += entry_product(source, theirs, windows, mine.from(__ffs(needed) - 1));
+          sum += entry_product(theirs, places, windows, mine.from(__ffs(needed) - 1));
       }
     }
     return sum;
   }
 
-  __device__ T entry_product(const T* source, const Entry (&theirs)[SLOTS],
+  __device__ T entry_product(const Entry (&theirs)[SLOTS], const SharedPlace (&places)[SLOTS],
                              const Window<T> (&windows)[ROUNDS], const Entry& own) const {
-    const T* row = source + Place(own.column) * owned.ld;
+    const Place row = Place(own.column) * owned.ld;
     T sum = 0;
 #pragma unroll
     for (int r = 0; r < ROUNDS; ++r) {
       if (!windows[r].holds(Edge::key(own.label()))) continue;  // for all lanes of the warp
 #pragma unroll
-      for (int t = r * ROUND; t < (r + 1) * ROUND; ++t)
-        sum += theirs[t].weight * edge.value(own.label(), theirs[t].label()) * row[theirs[t].column];
+      for (int t = r * ROUND; t < (r + 1) * ROUND; ++t) {
+        T source;
+        if constexpr (P_IS_SHARED) load_shared(places[t] + unsigned(row) * sizeof(T), source);
+        else source = v.p[row + theirs[t].column];
+        sum += theirs[t].weight * edge.value(own.label(), theirs[t].label()) * source;
+      }
     }
     return own.weight * sum;
   }

@@ -7,8 +7,8 @@
 //
 //   (Z_r - W_rb Z_b^-1 W_br) x_r = b_r + W_rb Z_b^-1 b_b,   x_b = Z_b^-1 (b_b + W_br x_r).
 //
-// The reduced system costs the same product and needs half the iterations. Otherwise all rows are
-// red.
+// With the black rows of p set to Z_b^-1 W_br p_r, x is summed up from p in all rows. The reduced
+// system costs the same product and needs half the iterations. Otherwise all rows are red.
 
 #pragma once
 
@@ -37,8 +37,9 @@ __device__ End conjugate_gradients(const Pair& pair, const T* quantity, T* x) {
   });
   const double goal = pair.problem.tol * pair.problem.tol * team.sum(part);
   if (eliminates) {
-    pair.multiply(v.p, 0, n_red);  // the sum above waited for p
-    team.wait();               // all have read p
+    owned.each(n_red, n_rows, [&](int i, int column, Place at) { x[at] = v.p[at]; });
+    pair.multiply(0, n_red);  // the sum above waited for p
+    team.wait();              // all have read p
   }
   part = 0;
   owned.each(0, n_red, [&](int i, int column, Place at) {
@@ -56,11 +57,11 @@ __device__ End conjugate_gradients(const Pair& pair, const T* quantity, T* x) {
       break;
     }
     if (eliminates) {
-      pair.multiply(v.p, n_red, n_rows);
+      pair.multiply(n_red, n_rows);
       owned.each(n_red, n_rows, [&](int i, int column, Place at) { v.p[at] = v.inverse[at] * v.y[at]; });
       team.wait();  // the black rows of p are complete
     }
-    pair.multiply(v.p, 0, n_red);
+    pair.multiply(0, n_red);
     part = 0;
     owned.each(0, n_red, [&](int i, int column, Place at) {
       v.y[at] = v.diagonal[at] * v.p[at] - v.y[at];
@@ -72,6 +73,7 @@ __device__ End conjugate_gradients(const Pair& pair, const T* quantity, T* x) {
       break;
     }
     const T alpha = T(rz / curvature);
+    owned.each(n_red, n_rows, [&](int i, int column, Place at) { x[at] += alpha * v.p[at]; });
     part = 0;
     owned.each(0, n_red, [&](int i, int column, Place at) {
       x[at] += alpha * v.p[at];
@@ -87,12 +89,6 @@ __device__ End conjugate_gradients(const Pair& pair, const T* quantity, T* x) {
       v.p[at] = v.inverse[at] * v.r[at] + beta * v.p[at];
     });
     team.wait();  // p is complete
-  }
-  if (eliminates) {
-    pair.multiply(x, n_red, n_rows);  // the last sum waited for x
-    owned.each(n_red, n_rows, [&](int i, int column, Place at) {
-      x[at] = v.inverse[at] * (b(i, column) + v.y[at]);
-    });
   }
   team.wait();  // x is complete
   if (!isfinite(rz) || !isfinite(goal)) end.outcome = NOT_FINITE;

@@ -14,10 +14,10 @@
 
 namespace mgk {
 
-template <typename T, class Node, class Edge, int SLOTS, bool GRADIENT, class Team>
+template <typename T, class Node, class Edge, int SLOTS, bool P_IS_SHARED, bool GRADIENT, class Team>
 __device__ void solve_pair(Team& team, const Problem<T>& problem, int g, int h, Index k,
                            const Results<T>& results, T* memory, T* p) {
-  Pair<T, Node, Edge, SLOTS, Team> pair(team, problem, g, h, memory, p);
+  Pair<T, Node, Edge, SLOTS, P_IS_SHARED, Team> pair(team, problem, g, h, memory, p);
   pair.prepare();
   End end = conjugate_gradients(pair, problem.flow, pair.v.x);
   if constexpr (GRADIENT) {
@@ -46,7 +46,7 @@ __device__ void solve_pairs(const Problem<T>& problem, const Work& work, const R
   __shared__ Index taken;
   BlockTeam team;
   T* const own = static_cast<T*>(work.workspace) + blockIdx.x * work.stride;
-  T* const p = MEMORY == GLOBAL ? own : reinterpret_cast<T*>(dynamic);
+  T* const p = MEMORY == GLOBAL ? own : static_cast<T*>(in_register(dynamic));
   while (true) {
     if (threadIdx.x == 0) taken = atomicAdd(reinterpret_cast<unsigned long long*>(work.next), 1ull);
     __syncthreads();  // the number of the pair is known
@@ -56,7 +56,9 @@ __device__ void solve_pairs(const Problem<T>& problem, const Work& work, const R
     const int g = work.first[k], h = work.second[k];
     // The other vectors come behind p, unless that lies apart.
     T* const memory = MEMORY == SHARED_P ? own : p + matrix_size(problem, g, h);
-    solve_pair<T, Node, Edge, SLOTS, GRADIENT>(team, problem, g, h, k, results, memory, p);
+    constexpr bool P_IS_SHARED = MEMORY != GLOBAL;
+    solve_pair<T, Node, Edge, SLOTS, P_IS_SHARED, GRADIENT>(team, problem, g, h, k, results, memory,
+                                                            p);
   }
 }
 
@@ -69,7 +71,7 @@ __device__ void solve_pairs_together(const Problem<T>& problem, const Work& work
   for (Index k = 0; k < work.n_items && !team.stopped; ++k) {
     const int g = work.first[k], h = work.second[k];
     T* const memory = p + matrix_size(problem, g, h);
-    solve_pair<T, Node, Edge, SLOTS, GRADIENT>(team, problem, g, h, k, results, memory, p);
+    solve_pair<T, Node, Edge, SLOTS, false, GRADIENT>(team, problem, g, h, k, results, memory, p);
   }
 }
 

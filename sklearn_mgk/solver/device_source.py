@@ -50,10 +50,11 @@ struct {name}_code {{
   __device__ static Real key(const Label& label) {{ return label.x[{key}]; }}
 
   const Real* features;
-  Real theta[{n_theta}];
+  Real theta[{n_theta} + {name}_kernel::n_constants];
 
   __device__ explicit {name}_code(const mgk::Columns<Real>& columns) : features(columns.features) {{
     for (int k = 0; k < {n_theta}; ++k) theta[k] = columns.theta[k];
+    {name}_kernel::prepare(theta);
   }}
   __device__ Label load(int row) const {{
     Label label;
