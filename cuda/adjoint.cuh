@@ -52,7 +52,7 @@ __device__ void edge_slopes(const Pair<T, Node, Edge, SLOTS, P_IS_SHARED, Team>&
     const auto& problem = pair.problem;
     const auto& edge = pair.edge;
     double part[Edge::n_free] = {};
-    pair.owned.each([&](int i, int column, Place at) {
+    pair.owned.each(ALL_ROWS, [&](int i, int column, Place at) {
       const int a = pair.first + i, b = pair.second + column;
       T sum[Edge::n_free] = {};
       for (int e = problem.row_ptr[a]; e < problem.row_ptr[a + 1]; ++e) {

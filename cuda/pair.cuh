@@ -35,6 +35,9 @@ constexpr int SPARSE = 4;
 // Entries of a lane that share a window.
 constexpr int ROUND = 4;
 
+// Cost of a row, in entries, beside that of its entries.
+constexpr int ROW_COST = 1;
+
 // Keys of the entries of G that a warp needs.
 template <typename T>
 struct Window {
@@ -70,26 +73,25 @@ struct Pair {
   using Entry = typename Edge::Entry;
   using Place = typename Team::Place;
 
-  Team& team;
   static constexpr int ROUNDS = SLOTS / ROUND;
   static_assert(SLOTS % ROUND == 0, "registers hold whole rounds");
 
+  Team& team;
   const Problem<T>& problem;
   const Node node;
   const Edge edge;
   const int first, second, last;  // first node of G and of G', and the end of the latter's
   const Owned<Team> owned;
   const bool has_loops;
-  const int n_red;  // rows that are red: W joins none of them, unless all rows are red
   Vectors<T> v;
 
   __device__ Pair(Team& team, const Problem<T>& problem, int g, int h, T* memory, T* p_memory)
       : team(team), problem(problem), node(problem.node), edge(problem.edge),
         first(problem.node_ptr[g]), second(problem.node_ptr[h]), last(problem.node_ptr[h + 1]),
-        owned(team, problem.node_ptr[g + 1] - first, last - second,
-              [&](int group) { return 1 + (most_entries(group) + SLOTS - 1) / SLOTS; }),
-        has_loops(problem.has_loop[g] && problem.has_loop[h]),
-        n_red(problem.n_red[g]) {
+        owned(team, problem.node_ptr[g + 1] - first, problem.n_red[g], last - second,
+              [&](int group) { return 1 + (most_entries(group) + ROUND - 1) / ROUND; },
+              [&](int i) { return problem.row_ptr[first + i] + ROW_COST * i; }),
+        has_loops(problem.has_loop[g] && problem.has_loop[h]) {
     const Index size = Index(owned.n_rows) * owned.ld;
     v = {p_memory, memory, memory + size, memory + 2 * size,
          memory + 3 * size, memory + 4 * size, memory + 5 * size};
@@ -100,7 +102,7 @@ struct Pair {
   // Call f(a, b, at) for what this thread owns: nodes of G and of G', and their place.
   template <class F>
   __device__ void each(F f) const {
-    owned.each([&](int i, int column, Place at) { f(first + i, second + column, at); });
+    owned.each(ALL_ROWS, [&](int i, int column, Place at) { f(first + i, second + column, at); });
   }
 
   // Sum over the pair; which thread writes it; wait for all of them.
@@ -126,7 +128,7 @@ struct Pair {
 
   // Fill the diagonal and the preconditioner.
   __device__ void prepare() {
-    owned.each([&](int i, int column, Place at) {
+    owned.each(ALL_ROWS, [&](int i, int column, Place at) {
       const T value = node.value(node.load(first + i), node.load(second + column));
       const T d = problem.degree[first + i] * problem.degree[second + column];
       const bool inside = value > T(problem.tiny);
@@ -142,23 +144,23 @@ struct Pair {
     return __reduce_max_sync(ALL, problem.row_ptr[node + 1] - problem.row_ptr[node]);
   }
 
-  // y = W p in rows lo to hi, a sum over the entries of both nodes. Up to SLOTS entries of the lane's
+  // y = W p in some rows, a sum over the entries of both nodes. Up to SLOTS entries of the lane's
   // node stay in registers while the warp runs through its rows, in rounds that each meet only
   // the entries of G in their window. The entries of a node are sorted by key.
-  __device__ void multiply(int lo, int hi) const {
+  __device__ void multiply(Rows rows) const {
     const SharedPlace place = P_IS_SHARED ? shared_place(v.p) : 0;
-    for (int group = owned.first_group; group < owned.n_groups; group += owned.group_step) {
+    owned.each_group(rows, [&](int group, int begin, int end) {
       const int column = group * WARP + owned.lane;
       const bool inside = column < owned.n_columns;
-      const int begin = inside ? problem.row_ptr[second + column] : 0;
-      const int degree = inside ? problem.row_ptr[second + column + 1] - begin : 0;
+      const int first_entry = inside ? problem.row_ptr[second + column] : 0;
+      const int degree = inside ? problem.row_ptr[second + column + 1] - first_entry : 0;
       const int most = most_entries(group);
       int slot = 0;
       do {
         Entry theirs[SLOTS];
 #pragma unroll
         for (int t = 0; t < SLOTS; ++t) {
-          theirs[t] = entries()[slot + t < degree ? begin + slot + t : 0];
+          theirs[t] = entries()[slot + t < degree ? first_entry + slot + t : 0];
           if (slot + t >= degree) theirs[t].weight = 0, theirs[t].column = 0;
         }
         SharedPlace places[SLOTS];  // of what the entries read in the first row of p
@@ -168,7 +170,7 @@ struct Pair {
 #pragma unroll
         for (int r = 0; r < ROUNDS; ++r)
           windows[r] = window_of<Edge>(theirs, r * ROUND, degree - slot - r * ROUND, problem.reach);
-        for (int i = lo + owned.first_row; i < hi; i += owned.row_step) {
+        for (int i = begin; i < end; ++i) {
           const int from = problem.row_ptr[first + i], to = problem.row_ptr[first + i + 1];
           const T sum = row_product(theirs, places, windows, from, to);
           const Place at = Place(i) * owned.ld + column;
@@ -176,7 +178,7 @@ struct Pair {
         }
         slot += SLOTS;
       } while (slot < most);
-    }
+    });
   }
 
   // Sum over the entries of a row of G, from one to another, and the entries of the lane's node.

@@ -24,25 +24,24 @@ __device__ End conjugate_gradients(const Pair& pair, const T* quantity, T* x) {
   const auto& v = pair.v;
   const auto& owned = pair.owned;
   auto& team = pair.team;
-  const int n_red = pair.n_red, n_rows = owned.n_rows;
-  const bool eliminates = n_red < n_rows;
+  const bool eliminates = owned.n_red < owned.n_rows;
   const auto b = [&](int i, int column) {
     return quantity[pair.first + i] * quantity[pair.second + column];
   };
   T part = 0;
-  owned.each([&](int i, int column, Place at) {
+  owned.each(ALL_ROWS, [&](int i, int column, Place at) {
     const T own = b(i, column);
     part += own * own * v.inverse[at];
     v.p[at] = v.inverse[at] * own;  // the black rows count
   });
   const double goal = pair.problem.tol * pair.problem.tol * team.sum(part);
   if (eliminates) {
-    owned.each(n_red, n_rows, [&](int i, int column, Place at) { x[at] = v.p[at]; });
-    pair.multiply(0, n_red);  // the sum above waited for p
+    owned.each(BLACK, [&](int i, int column, Place at) { x[at] = v.p[at]; });
+    pair.multiply(RED);  // the sum above waited for p
     team.wait();              // all have read p
   }
   part = 0;
-  owned.each(0, n_red, [&](int i, int column, Place at) {
+  owned.each(RED, [&](int i, int column, Place at) {
     const T residual = b(i, column) + (eliminates ? v.y[at] : T(0));
     x[at] = 0;
     v.r[at] = residual;
@@ -57,13 +56,13 @@ __device__ End conjugate_gradients(const Pair& pair, const T* quantity, T* x) {
       break;
     }
     if (eliminates) {
-      pair.multiply(n_red, n_rows);
-      owned.each(n_red, n_rows, [&](int i, int column, Place at) { v.p[at] = v.inverse[at] * v.y[at]; });
+      pair.multiply(BLACK);
+      owned.each(BLACK, [&](int i, int column, Place at) { v.p[at] = v.inverse[at] * v.y[at]; });
       team.wait();  // the black rows of p are complete
     }
-    pair.multiply(0, n_red);
+    pair.multiply(RED);
     part = 0;
-    owned.each(0, n_red, [&](int i, int column, Place at) {
+    owned.each(RED, [&](int i, int column, Place at) {
       v.y[at] = v.diagonal[at] * v.p[at] - v.y[at];
       part += v.p[at] * v.y[at];
     });
@@ -73,9 +72,9 @@ __device__ End conjugate_gradients(const Pair& pair, const T* quantity, T* x) {
       break;
     }
     const T alpha = T(rz / curvature);
-    owned.each(n_red, n_rows, [&](int i, int column, Place at) { x[at] += alpha * v.p[at]; });
+    owned.each(BLACK, [&](int i, int column, Place at) { x[at] += alpha * v.p[at]; });
     part = 0;
-    owned.each(0, n_red, [&](int i, int column, Place at) {
+    owned.each(RED, [&](int i, int column, Place at) {
       x[at] += alpha * v.p[at];
       const T residual = v.r[at] - alpha * v.y[at];
       v.r[at] = residual;
@@ -85,7 +84,7 @@ __device__ End conjugate_gradients(const Pair& pair, const T* quantity, T* x) {
     const T beta = T(next / rz);
     rz = next;
     ++end.iterations;
-    owned.each(0, n_red, [&](int i, int column, Place at) {
+    owned.each(RED, [&](int i, int column, Place at) {
       v.p[at] = v.inverse[at] * v.r[at] + beta * v.p[at];
     });
     team.wait();  // p is complete

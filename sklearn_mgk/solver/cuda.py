@@ -252,8 +252,9 @@ class _Solver:
             shape = launch.warps, launch.slots, launch.wanted
             kernel = StripKernel(launch.threads, blocks, *shape)
         else:
-            blocks, slots = max(self.threads // launch.threads, 1), self.block_slots
-            kernel = BlockKernel(launch.threads, blocks, slots, launch.memory, self.eval_gradient)
+            # The same registers for blocks of all sizes, so that there is one kernel to compile.
+            where = self.block_slots, launch.memory, self.eval_gradient
+            kernel = BlockKernel(self.threads, 1, *where)
         form = self.node.form, self.edge.form, self.problem.dtype, kernel
         compiled = _compiled(*form)
         # Never lowered: another thread may be about to launch it.

@@ -30,7 +30,7 @@ MEMORY = ("GLOBAL", "SHARED_P", "SHARED")
 RESIDENT = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24)
 """Blocks that share the memory of a multiprocessor; each number is a launch of its own."""
 
-RESERVED = 2048
+RESERVED = 3072
 """Shared memory that a block costs besides its vectors, at most [bytes]."""
 
 STRIP_ROWS = 64
