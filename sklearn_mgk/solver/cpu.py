@@ -44,7 +44,7 @@ class _Solver:
         self.first_node = batch.node_ptr.astype(np.uint64)
         self.first_edge = batch.edge_ptr.astype(np.uint64)
         has_windows = isinstance(self.edge, WindowCode)
-        order = plain_order(batch) if has_windows else colour_order(batch, edges)
+        order = plain_order(batch) if has_windows else colour_order(batch)
         windows = self.edge.windows(problem, edges, order) if has_windows else no_windows(dtype)
         self.code = self.edge.code() if has_windows else no_code()
         self.share = WINDOW_SHARE if has_windows else 1.0

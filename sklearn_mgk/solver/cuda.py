@@ -113,7 +113,7 @@ class _Solver:
         self.node = represent(problem.node, eval_gradient, problem.dtype)
         attribute, self.reach = find_reach(problem, edges) or (None, np.inf)
         self.edge = represent(problem.edge, eval_gradient, problem.dtype, attribute)
-        self.order = colour_order(batch, edges)
+        self.order = colour_order(batch)
         entries = sort_entries(batch, edges, self.order, self.edge.key)
         self.kept: list[cupy.ndarray] = []
         self.problem_words = self._problem_words(entries)
@@ -168,7 +168,7 @@ class _Solver:
             form = arcs(edges, order, entries, labels, problem.dtype)
         else:
             order = plain_order(batch)
-            form = bonds(problem, edges, order, entries, labels, self.edge.key)
+            form = bonds(problem, order, entries, labels, self.edge.key)
         count = np.diff(entries.row_ptr)
         # Code takes several rounds of entries, so that the last number serves all.
         self.slots = STRIP_SLOTS[self.edge.is_table]

@@ -57,7 +57,7 @@ def problem(request):
 def test_entries_are_the_adjacency_matrices(problem, has_key):
     batch, edges = problem.batch, topology(problem.batch)
     key = batch.edges["length"] if has_key else None
-    order = colour_order(batch, edges)
+    order = colour_order(batch)
     entries = sort_entries(batch, edges, order, key)
     records = entry_records(entries, np.arange(batch.n_edges), np.dtype("float32"))
     assert records.dtype.itemsize == 16
@@ -79,7 +79,7 @@ def test_entries_are_the_adjacency_matrices(problem, has_key):
 
 def test_arcs_are_the_adjacency_matrices(problem):
     batch, edges = problem.batch, topology(problem.batch)
-    order = colour_order(batch, edges)
+    order = colour_order(batch)
     entries = sort_entries(batch, edges, order, None)
     codes = problem.edge.labels.codes
     form = arcs(edges, order, entries, codes, np.dtype("float64"))
@@ -102,7 +102,7 @@ def test_bonds_are_the_edges(problem):
     batch, edges = problem.batch, topology(problem.batch)
     order, length = plain_order(batch), batch.edges["length"]
     entries = sort_entries(batch, edges, order, length)
-    form = bonds(problem, edges, order, entries, length[:, None], length)
+    form = bonds(problem, order, entries, length[:, None], length)
     for g in range(len(batch)):
         own = form.edges[form.edge_ptr[g] : form.edge_ptr[g + 1]]
         matrix = adjacency(g, batch.sizes[g], own["i"], own["j"], own["weight"])
