@@ -3,7 +3,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,7 +35,7 @@ class Labels:
 
 
 def intern(batch, kind: str, names: Sequence[str]) -> Labels:
-    """Give a number to each distinct combination of some attributes in a batch, once a batch.
+    """Give a number to each distinct combination of some attributes in a batch.
 
     The numbers depend on the content only: labels are sorted by the first attribute, then by the
     second, and so on.
@@ -58,10 +57,6 @@ def intern(batch, kind: str, names: Sequence[str]) -> Labels:
     if not names:
         n = batch.n_nodes if kind == "node" else batch.n_edges
         return Labels(np.zeros(n, dtype=np.int32), {})
-    return batch.cached(("labels", kind, *names), partial(_intern, batch, kind, names))
-
-
-def _intern(batch, kind: str, names: Sequence[str]) -> Labels:
     parts = {name: batch.factorized(kind, name) for name in names}
     if len(parts) == 1:
         codes, distinct = next(iter(parts.values()))

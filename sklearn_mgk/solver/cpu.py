@@ -28,6 +28,7 @@ class CPUBackend:
     """Preconditioned conjugate gradients on all cores."""
 
     name = "cpu"
+    xp = np
 
     def solver(self, problem: Problem, eval_gradient: bool) -> Callable[..., Solution]:
         """Arrange the graphs and evaluate the base kernels once."""

@@ -20,6 +20,7 @@ from sklearn_mgk.solver.cuda_memory import (
     address,
     device_limits,
     free_memory,
+    on_host,
     structure,
     upload,
 )
@@ -99,6 +100,7 @@ class CUDABackend:
     """Preconditioned conjugate gradients on the current device of CuPy."""
 
     name = "cuda"
+    xp = cupy
 
     def solver(self, problem: Problem, eval_gradient: bool) -> Callable[..., Solution]:
         """Bring the graphs to the device, and evaluate or compile the base kernels."""
@@ -185,8 +187,8 @@ class _Solver:
         return [self._keep(getattr(form, field.name)) for field in fields(RowEdges)]
 
     def __call__(self, pairs: NDArray, nodal: NodalTarget | None = None) -> Solution:
-        """Solve a list of pairs; answers come in its order."""
-        graphs = cupy.asarray(np.ascontiguousarray(pairs.T))
+        """Solve a list of pairs; answers come in its order, and lie where it lies."""
+        graphs = cupy.ascontiguousarray(cupy.asarray(pairs).T)
         answers = Answers.of(len(pairs), self.n_theta)
         is_plain = nodal is None and self.problem.min_steps == 0
         wanted = "GRADIENTS" if self.eval_gradient else "VALUES" if is_plain else "SOLUTIONS"
@@ -205,7 +207,8 @@ class _Solver:
                 cupy, self.block_graphs, graphs[:, chosen], n_vectors, itemsize, limit, self.threads
             )
             self._run(plan, chosen, answers, nodal)
-        return answers.solution(self.eval_gradient)
+        solution = answers.solution(self.eval_gradient)
+        return on_host(solution) if isinstance(pairs, np.ndarray) else solution
 
     def _run(
         self, plan: Plan, places: cupy.ndarray, answers: Answers, nodal: NodalTarget | None

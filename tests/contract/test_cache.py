@@ -28,7 +28,7 @@ N = len(SMILES)
 @pytest.fixture
 def small_steps(monkeypatch):
     """Cut the work into many chunks (one row each) and many tasks (one pair each)."""
-    monkeypatch.setattr(gram_layer, "CHUNK_BYTES", 1)
+    monkeypatch.setitem(gram_layer.CHUNK_BYTES, "numpy", 1)
     monkeypatch.setattr(schedule, "TASK_COST", 1)
 
 
