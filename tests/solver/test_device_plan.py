@@ -12,7 +12,7 @@ from oracles import as_batch
 
 from sklearn_mgk.plan import make_problem
 from sklearn_mgk.solver import device_plan
-from sklearn_mgk.solver.device_layout import arcs, bonds, entry_records, sort_entries
+from sklearn_mgk.solver.device_layout import ROUND, arcs, bonds, entry_records, sort_entries
 from sklearn_mgk.solver.device_plan import (
     RESERVED,
     STRIP_WARPS,
@@ -65,7 +65,8 @@ def test_entries_are_the_adjacency_matrices(problem, has_key):
     for g in range(len(batch)):
         rows = slice(batch.node_ptr[g], batch.node_ptr[g + 1])
         n, n_red, local = batch.sizes[g], int(order.n_red[g]), entries.local[rows]
-        for colour in (degree[rows][:n_red], degree[rows][n_red:]):
+        rounds = degree[rows] // ROUND
+        for colour in (rounds[:n_red], rounds[n_red:]):
             assert (np.diff(colour) <= 0).all()
         own = slice(entries.row_ptr[rows.start], entries.row_ptr[rows.stop])
         source = np.repeat(local, degree[rows])
