@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from sklearn_mgk.solver.factored import represent_edges
 from sklearn_mgk.solver.layout import colour_order, columns_form, inverse_of, plain_order, rows_form
+from sklearn_mgk.solver.pair_tables import represent
 from sklearn_mgk.solver.pairs import Control, Nodes, Results, Table, solve_pairs
 from sklearn_mgk.solver.problem import NodalTarget, Problem, Solution
 from sklearn_mgk.solver.schedule import estimate_cost, split_tasks
-from sklearn_mgk.solver.tables import represent
 from sklearn_mgk.solver.topology import topology
 from sklearn_mgk.solver.windows import MAX_VALUES, WINDOW_SHARE, WindowCode, no_code, no_windows
 

@@ -46,8 +46,8 @@ from sklearn_mgk.solver.device_source import (
     solver_source,
 )
 from sklearn_mgk.solver.problem import NodalTarget, Problem, Solution
+from sklearn_mgk.solver.reach import find_reach
 from sklearn_mgk.solver.topology import topology
-from sklearn_mgk.solver.windows import find_reach
 
 WORKSPACE_SHARE = 0.5
 """Share of the free device memory that vectors may take."""
