@@ -23,7 +23,7 @@ A table of 512 labels takes 2 MB, which stays in the second-level cache; see
 ``benchmarks/representations.py`` for the times on both sides of the limit.
 """
 
-CHECKED_LABELS = 512
+CHECKED_LABELS = 256
 """Labels on which the range of a kernel is checked before any pair is solved, if there are more."""
 
 

@@ -3,6 +3,7 @@
 
 import itertools
 
+import networkx
 import numpy as np
 import pytest
 from cases import GRAPH_SETS, make_kernel, random_graph
@@ -12,7 +13,14 @@ from oracles import as_batch
 
 from sklearn_mgk.plan import make_problem
 from sklearn_mgk.solver import device_plan
-from sklearn_mgk.solver.device_layout import ROUND, arcs, bonds, entry_records, sort_entries
+from sklearn_mgk.solver.device_layout import (
+    ROUND,
+    arcs,
+    bonds,
+    entry_records,
+    sort_by,
+    sort_entries,
+)
 from sklearn_mgk.solver.device_plan import (
     RESERVED,
     STRIP_WARPS,
@@ -76,6 +84,34 @@ def test_entries_are_the_adjacency_matrices(problem, has_key):
         if has_key:
             for lo, hi in zip(entries.row_ptr[rows], entries.row_ptr[1:][rows], strict=True):
                 assert (np.diff(key[entries.edge[lo:hi]]) >= 0).all()
+
+
+@given(
+    columns=st.integers(1, 9).flatmap(
+        lambda n: st.lists(st.lists(st.integers(0, 3), min_size=n, max_size=n), min_size=1)
+    ),
+    factor=st.sampled_from([1, 2**40]),
+)
+def test_one_number_sorts_as_several_do(columns, factor):
+    # Four factors of 2^40 are more than an integer holds.
+    columns = [factor * np.array(column) for column in columns]
+    np.testing.assert_array_equal(sort_by(*columns), np.lexsort(columns[::-1]))
+
+
+@given(n=st.integers(1, 12), p=st.floats(0.05, 0.5), seed=st.integers(0, 999))
+def test_neighbours_have_two_colours_where_that_is_possible(n, p, seed):
+    batch = as_batch([random_graph(n, p, seed + k, loops=k == 2) for k in range(3)])
+    order = colour_order(batch)
+    for g in range(len(batch)):
+        graph, own = batch[g], slice(*batch.node_ptr[g : g + 2])
+        plain = networkx.Graph(graph.edge_index.T.tolist())
+        is_red = order.position[own] < order.n_red[g]
+        if networkx.is_bipartite(plain):
+            i, j = graph.edge_index
+            assert (is_red[i] != is_red[j]).all()
+            assert 2 * order.n_red[g] >= n
+        else:
+            assert is_red.all()
 
 
 def test_arcs_are_the_adjacency_matrices(problem):
