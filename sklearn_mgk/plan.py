@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from functools import cache, partial
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -58,7 +59,7 @@ def make_plan(kernel, left: GraphBatch, right: GraphBatch | None, eval_gradient:
 
     @cache
     def prepared():
-        batch = left if right is None else GraphBatch.concatenate([left, right])
+        batch = left if right is None else _joined(left, right)
         problem = make_problem(kernel, batch)
         return backend.solver(problem, eval_gradient)
 
@@ -68,6 +69,14 @@ def make_plan(kernel, left: GraphBatch, right: GraphBatch | None, eval_gradient:
     key = settings_key(kernel) if kernel.cache_size > 0 else None
     n_theta = kernel.n_dims if eval_gradient else 0
     return Plan(solve, backend.xp, n_theta, key, kernel.cache_size * 1e6, kernel.verbose)
+
+
+def _joined(left: GraphBatch, right: GraphBatch) -> GraphBatch:
+    """Join both sides, and keep the result for as long as both are there."""
+    known = left.cached("joined", WeakKeyDictionary)
+    if right not in known:
+        known[right] = GraphBatch.concatenate([left, right])
+    return known[right]
 
 
 def make_problem(kernel, batch: GraphBatch) -> Problem:
