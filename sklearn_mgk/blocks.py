@@ -7,7 +7,8 @@ millions of values in their places is work for the device.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -89,6 +90,11 @@ class Block:
     hi: int
     symmetric: bool
     known: NDArray | None = None
+
+    def halves(self) -> list[Block]:
+        """Cut the block in two, of which nothing is known; a single row stays whole."""
+        cuts = sorted({self.lo, (self.lo + self.hi) // 2, self.hi})
+        return [replace(self, lo=lo, hi=hi, known=None) for lo, hi in pairwise(cuts)]
 
     @property
     def left(self) -> int:

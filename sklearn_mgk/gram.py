@@ -9,7 +9,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import pairwise
 from types import ModuleType
 
@@ -86,21 +85,21 @@ def gram(plan: Plan, rows: Side, columns: Side | None = None) -> tuple[NDArray, 
     columns = rows if symmetric else columns
     shape = (len(rows.graphs), len(columns.graphs))
     values, gradient = np.empty(shape), np.zeros((*shape, plan.n_theta))
-    prints = list(dict.fromkeys([*rows.prints, *columns.prints]))
-    blocks = cut(rows, columns, symmetric, _chunk(plan.xp, plan.n_theta))
-    total = sum(_recall(plan, block).n_unknown for block in blocks) if plan.verbose else 0
+    waiting = cut(rows, columns, symmetric, _chunk(plan.xp, plan.n_theta))[::-1]
+    total = sum(_recall(plan, block).n_unknown for block in waiting) if plan.verbose else 0
     report = _Report(rows, columns)
     with _progress(plan, total) as bar:
-        for block in map(partial(_recall, plan), blocks):
+        while waiting:
+            block = _recall(plan, waiting.pop())
             n_unknown = block.n_unknown
-            if n_unknown == 0:
-                block.write(block.known, values)
-                continue
-            unsure = _solve_block(plan, block, report, values, gradient)
-            if plan.key is not None:
-                known = block.read(values, unsure)
-                cache.store(plan.key, prints, block.prints, known, plan.cache_limit)
-            bar.update(n_unknown)
+            try:
+                _fill(plan, block, report, values, gradient)
+            except MemoryError:
+                if len(block.halves()) == 1:
+                    raise
+                waiting += block.halves()[::-1]
+            else:
+                bar.update(n_unknown)
     report.close()
     for matrix in (values, gradient):
         _copy_duplicates(matrix, rows, columns)
@@ -119,18 +118,23 @@ def _recall(plan: Plan, block: Block) -> Block:
     return replace(block, known=cache.lookup(plan.key, *block.prints))
 
 
-def _solve_block(
-    plan: Plan, block: Block, report: _Report, values: NDArray, gradient: NDArray
-) -> NDArray:
-    """Fill in a block of the matrices; returns the cells that did not converge, shape (k, 2)."""
+def _fill(plan: Plan, block: Block, report: _Report, values: NDArray, gradient: NDArray) -> None:
+    """Fill in a block of the matrices; solves what is not known."""
+    if block.n_unknown == 0:
+        block.write(block.known, values)
+        return
     xp, cells = plan.xp, block.cells(plan.xp)
     solution = plan.solve(block.graphs(xp, cells))
-    unsure = report.add(solution, cells, (block.lo, block.left))
-    block.write(block.lay_out(xp, cells, solution.values), values)
+    found = block.lay_out(xp, cells, solution.values)
     if solution.gradient is not None:
         slopes = block.lay_out(xp, cells, solution.gradient)
         block.write(slopes, gradient[:, :, : slopes.shape[2]])
-    return unsure
+    unsure = report.add(solution, cells, (block.lo, block.left))
+    block.write(found, values)
+    if plan.key is not None:
+        known = block.read(values, unsure)
+        graphs = list(dict.fromkeys([*block.rows.prints, *block.columns.prints]))
+        cache.store(plan.key, graphs, block.prints, known, plan.cache_limit)
 
 
 def diagonal(plan: Plan, side: Side) -> tuple[NDArray, NDArray]:

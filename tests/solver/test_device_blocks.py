@@ -152,3 +152,28 @@ def test_pairs_that_did_not_converge_are_named_and_solved_again(batch, device_ca
         with pytest.warns(ConvergenceWarning, match=r"of \d+ pairs did not .* \(X\[0\], X\[\d+\]"):
             kernel(batch)
         assert sum(device_calls) > k * (len(batch) - 2)
+
+
+@pytest.mark.parametrize("most", [1, 5])
+def test_a_block_that_finds_no_room_is_cut(batch, device_calls, most, monkeypatch):
+    solver = CPUBackend.solver
+
+    def crowded(self, problem, eval_gradient):
+        solve = solver(self, problem, eval_gradient)
+
+        def solve_few(pairs, nodal=None):
+            if len(pairs) > most:
+                raise MemoryError("no room for the pairs")
+            return solve(pairs, nodal)
+
+        return solve_few
+
+    monkeypatch.setattr(CPUBackend, "solver", crowded)
+    kernel, n = make_kernel("delta", "smooth", "cpu", cache_size=128), len(batch) - 2
+    if most < n:
+        with pytest.raises(MemoryError, match="no room"):
+            kernel(batch)
+        return
+    np.testing.assert_allclose(kernel(batch), reference(batch), rtol=1e-6)
+    assert sum(device_calls) == n * (n + 1) // 2
+    assert max(device_calls) <= most
