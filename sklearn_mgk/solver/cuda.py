@@ -7,47 +7,36 @@ Uses CuPy's current device, stream and memory pool, and no context of its own.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields
 from functools import cache
 
 import cupy
 import numpy as np
 from numpy.typing import NDArray
 
+from sklearn_mgk.solver.cuda_graphs import DeviceGraphs, device_graphs
 from sklearn_mgk.solver.cuda_memory import (
     Answers,
     Blocks,
     address,
     device_limits,
     free_memory,
+    on_host,
     structure,
     upload,
 )
 from sklearn_mgk.solver.device_labels import represent
-from sklearn_mgk.solver.device_layout import (
-    Entries,
-    RowEdges,
-    arcs,
-    bonds,
-    entry_records,
-    node_columns,
-    sort_entries,
-)
+from sklearn_mgk.solver.device_layout import node_columns
 from sklearn_mgk.solver.device_plan import (
     RESERVED,
-    STRIP_ENTRIES,
     STRIPS_AT_A_TIME,
     VECTORS,
     VECTORS_WITH_GRADIENT,
     WARP,
-    BlockGraphs,
     Launch,
     Plan,
-    StripGraphs,
     orient_for_strips,
     plan_blocks,
     plan_strips,
-    rank_for_strips,
     strips_a_block,
 )
 from sklearn_mgk.solver.device_source import (
@@ -56,10 +45,9 @@ from sklearn_mgk.solver.device_source import (
     StripKernel,
     solver_source,
 )
-from sklearn_mgk.solver.layout import colour_order, plain_order
 from sklearn_mgk.solver.problem import NodalTarget, Problem, Solution
-from sklearn_mgk.solver.topology import Topology, topology
-from sklearn_mgk.solver.windows import find_reach
+from sklearn_mgk.solver.reach import find_reach
+from sklearn_mgk.solver.topology import topology
 
 WORKSPACE_SHARE = 0.5
 """Share of the free device memory that vectors may take."""
@@ -99,6 +87,7 @@ class CUDABackend:
     """Preconditioned conjugate gradients on the current device of CuPy."""
 
     name = "cuda"
+    xp = cupy
 
     def solver(self, problem: Problem, eval_gradient: bool) -> Callable[..., Solution]:
         """Bring the graphs to the device, and evaluate or compile the base kernels."""
@@ -113,12 +102,13 @@ class _Solver:
         self.node = represent(problem.node, eval_gradient, problem.dtype)
         attribute, self.reach = find_reach(problem, edges) or (None, np.inf)
         self.edge = represent(problem.edge, eval_gradient, problem.dtype, attribute)
-        self.order = colour_order(batch, edges)
-        entries = sort_entries(batch, edges, self.order, self.edge.key)
-        self.kept: list[cupy.ndarray] = []
-        self.problem_words = self._problem_words(entries)
-        self.strip_words = self._strip_words(edges, entries)
-        self.block_slots = 8 if len(entries.edge) >= DENSE * batch.n_nodes else 4
+        self.slots = STRIP_SLOTS[self.edge.is_table]
+        graphs = device_graphs(problem, self.node, self.edge, attribute, self.slots)
+        self.strips, self.block_graphs = graphs.strips, graphs.blocks
+        self.kept: list[cupy.ndarray] = [*graphs.first, *graphs.last, *graphs.rows]
+        self.problem_words = self._problem_words(graphs)
+        self.strip_words = [address(array) for array in graphs.rows]
+        self.block_slots = 8 if graphs.n_entries >= DENSE * batch.n_nodes else 4
         self.threads = THREADS_WITH_GRADIENT if eval_gradient else THREADS[self.block_slots]
 
     def _keep(self, array: NDArray) -> int:
@@ -126,28 +116,18 @@ class _Solver:
         self.kept.append(upload(array))
         return self.kept[-1].data.ptr
 
-    def _problem_words(self, entries: Entries) -> NDArray:
+    def _problem_words(self, graphs: DeviceGraphs) -> NDArray:
         """Fields of ``mgk::Problem``, each of eight bytes."""
         problem, node, edge = self.problem, self.node, self.edge
         limits, none = np.finfo(problem.dtype), np.zeros(1, problem.dtype)
-        labels = node.labels[entries.node]
-        node_labels = (labels.astype(np.int32), none) if node.is_table else (none, labels)
         tiny, epsilon = float(limits.tiny) * 1e10, float(limits.eps) * 8
         reals = np.array([problem.tol, tiny, epsilon, min(self.reach, float(limits.max) / 4)])
-        columns = (
-            problem.batch.node_ptr.astype(np.int32),
-            entries.row_ptr,
-            entry_records(entries, edge.labels, problem.dtype),
-            *node_columns(problem, entries.node),
-            entries.local,
-            entries.has_loop,
-            self.order.n_red.astype(np.int32),
-            *node_labels,
-            *(node.values, node.slopes, node.theta),
-        )
         edge_columns = (none, none, edge.values, edge.slopes, edge.theta)
         words = [
-            *map(self._keep, columns),
+            *map(address, graphs.first),
+            *map(self._keep, node_columns(problem, graphs.node)),
+            *map(address, graphs.last),
+            *map(self._keep, (node.values, node.slopes, node.theta)),
             node.n_labels,
             *map(self._keep, edge_columns),
             edge.n_labels,
@@ -160,33 +140,9 @@ class _Solver:
         ]
         return structure(words)
 
-    def _strip_words(self, edges: Topology, entries: Entries) -> list[int]:
-        """Fields of ``mgk::Strips`` except for the last, and what planning reads."""
-        problem, batch, labels = self.problem, self.problem.batch, self.edge.labels
-        if self.edge.is_table:
-            order = self.order
-            form = arcs(edges, order, entries, labels, problem.dtype)
-        else:
-            order = plain_order(batch)
-            form = bonds(problem, edges, order, entries, labels, self.edge.key)
-        count = np.diff(entries.row_ptr)
-        # Code takes several rounds of entries, so that the last number serves all.
-        self.slots = STRIP_SLOTS[self.edge.is_table]
-        most = np.maximum.reduceat(count, batch.node_ptr[:-1])
-        if not self.edge.is_table:
-            most = np.where(most > STRIP_ENTRIES, most, np.minimum(most, self.slots[-1]))
-        ranked = rank_for_strips(
-            batch.sizes, most, form.n_red.astype(np.int64), entries.has_loop > 0, self.slots
-        )
-        self.strips = StripGraphs(*(cupy.asarray(getattr(ranked, f.name)) for f in fields(ranked)))
-        n_entries = np.add.reduceat(count, batch.node_ptr[:-1]).astype(np.int64)
-        is_bipartite = self.order.n_red.astype(np.int64) < batch.sizes
-        self.block_graphs = BlockGraphs(*map(cupy.asarray, (batch.sizes, n_entries, is_bipartite)))
-        return [self._keep(getattr(form, field.name)) for field in fields(RowEdges)]
-
     def __call__(self, pairs: NDArray, nodal: NodalTarget | None = None) -> Solution:
-        """Solve a list of pairs; answers come in its order."""
-        graphs = cupy.asarray(np.ascontiguousarray(pairs.T))
+        """Solve a list of pairs; answers come in its order, and lie where it lies."""
+        graphs = cupy.ascontiguousarray(cupy.asarray(pairs).T)
         answers = Answers.of(len(pairs), self.n_theta)
         is_plain = nodal is None and self.problem.min_steps == 0
         wanted = "GRADIENTS" if self.eval_gradient else "VALUES" if is_plain else "SOLUTIONS"
@@ -205,7 +161,8 @@ class _Solver:
                 cupy, self.block_graphs, graphs[:, chosen], n_vectors, itemsize, limit, self.threads
             )
             self._run(plan, chosen, answers, nodal)
-        return answers.solution(self.eval_gradient)
+        solution = answers.solution(self.eval_gradient)
+        return on_host(solution) if isinstance(pairs, np.ndarray) else solution
 
     def _run(
         self, plan: Plan, places: cupy.ndarray, answers: Answers, nodal: NodalTarget | None

@@ -14,14 +14,9 @@ from base_kernels.registry import CASES, FORMULAS
 from numpy.testing import assert_allclose, assert_array_equal
 
 from sklearn_mgk.base_kernels import FormulaKernel, KroneckerDelta, SquaredExponential
-from sklearn_mgk.base_kernels.codegen import (
-    cuda_source,
-    feature_dims,
-    features,
-    numba_module,
-    numba_source,
-)
+from sklearn_mgk.base_kernels.codegen import cuda_source, feature_dims, features
 from sklearn_mgk.base_kernels.codegen.exponential import exp
+from sklearn_mgk.base_kernels.codegen.numba import numba_module, numba_source
 from sklearn_mgk.graphs.columns import as_column
 
 every_formula = pytest.mark.parametrize("case", FORMULAS.values(), ids=FORMULAS)
@@ -162,6 +157,7 @@ def test_text_is_the_same_in_every_process():
         "import sys; sys.path.insert(0, 'tests')\n"
         "from base_kernels.registry import FORMULAS\n"
         "from sklearn_mgk.base_kernels.codegen import *\n"
+        "from sklearn_mgk.base_kernels.codegen.numba import numba_source\n"
         "for case in FORMULAS.values():\n"
         "    dims = feature_dims(case.columns, case.kernel.attributes)\n"
         "    print(numba_source(case.kernel, dims), cuda_source(case.kernel, dims))\n"

@@ -3,6 +3,7 @@
 
 import itertools
 
+import networkx
 import numpy as np
 import pytest
 from cases import GRAPH_SETS, make_kernel, random_graph
@@ -12,7 +13,14 @@ from oracles import as_batch
 
 from sklearn_mgk.plan import make_problem
 from sklearn_mgk.solver import device_plan
-from sklearn_mgk.solver.device_layout import arcs, bonds, entry_records, sort_entries
+from sklearn_mgk.solver.device_layout import (
+    ROUND,
+    arcs,
+    bonds,
+    entry_records,
+    sort_by,
+    sort_entries,
+)
 from sklearn_mgk.solver.device_plan import (
     RESERVED,
     STRIP_WARPS,
@@ -57,7 +65,7 @@ def problem(request):
 def test_entries_are_the_adjacency_matrices(problem, has_key):
     batch, edges = problem.batch, topology(problem.batch)
     key = batch.edges["length"] if has_key else None
-    order = colour_order(batch, edges)
+    order = colour_order(batch)
     entries = sort_entries(batch, edges, order, key)
     records = entry_records(entries, np.arange(batch.n_edges), np.dtype("float32"))
     assert records.dtype.itemsize == 16
@@ -65,7 +73,8 @@ def test_entries_are_the_adjacency_matrices(problem, has_key):
     for g in range(len(batch)):
         rows = slice(batch.node_ptr[g], batch.node_ptr[g + 1])
         n, n_red, local = batch.sizes[g], int(order.n_red[g]), entries.local[rows]
-        for colour in (degree[rows][:n_red], degree[rows][n_red:]):
+        rounds = degree[rows] // ROUND
+        for colour in (rounds[:n_red], rounds[n_red:]):
             assert (np.diff(colour) <= 0).all()
         own = slice(entries.row_ptr[rows.start], entries.row_ptr[rows.stop])
         source = np.repeat(local, degree[rows])
@@ -77,9 +86,37 @@ def test_entries_are_the_adjacency_matrices(problem, has_key):
                 assert (np.diff(key[entries.edge[lo:hi]]) >= 0).all()
 
 
+@given(
+    columns=st.integers(1, 9).flatmap(
+        lambda n: st.lists(st.lists(st.integers(0, 3), min_size=n, max_size=n), min_size=1)
+    ),
+    factor=st.sampled_from([1, 2**40]),
+)
+def test_one_number_sorts_as_several_do(columns, factor):
+    # Four factors of 2^40 are more than an integer holds.
+    columns = [factor * np.array(column) for column in columns]
+    np.testing.assert_array_equal(sort_by(*columns), np.lexsort(columns[::-1]))
+
+
+@given(n=st.integers(1, 12), p=st.floats(0.05, 0.5), seed=st.integers(0, 999))
+def test_neighbours_have_two_colours_where_that_is_possible(n, p, seed):
+    batch = as_batch([random_graph(n, p, seed + k, loops=k == 2) for k in range(3)])
+    order = colour_order(batch)
+    for g in range(len(batch)):
+        graph, own = batch[g], slice(*batch.node_ptr[g : g + 2])
+        plain = networkx.Graph(graph.edge_index.T.tolist())
+        is_red = order.position[own] < order.n_red[g]
+        if networkx.is_bipartite(plain):
+            i, j = graph.edge_index
+            assert (is_red[i] != is_red[j]).all()
+            assert 2 * order.n_red[g] >= n
+        else:
+            assert is_red.all()
+
+
 def test_arcs_are_the_adjacency_matrices(problem):
     batch, edges = problem.batch, topology(problem.batch)
-    order = colour_order(batch, edges)
+    order = colour_order(batch)
     entries = sort_entries(batch, edges, order, None)
     codes = problem.edge.labels.codes
     form = arcs(edges, order, entries, codes, np.dtype("float64"))
@@ -102,7 +139,7 @@ def test_bonds_are_the_edges(problem):
     batch, edges = problem.batch, topology(problem.batch)
     order, length = plain_order(batch), batch.edges["length"]
     entries = sort_entries(batch, edges, order, length)
-    form = bonds(problem, edges, order, entries, length[:, None], length)
+    form = bonds(problem, order, entries, length[:, None], length)
     for g in range(len(batch)):
         own = form.edges[form.edge_ptr[g] : form.edge_ptr[g + 1]]
         matrix = adjacency(g, batch.sizes[g], own["i"], own["j"], own["weight"])
