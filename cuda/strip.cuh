@@ -70,7 +70,7 @@ struct Strip {
   int* const bond_begin;  // [WARPS][ROUNDS] first bond in the window of each round of entries
   int* const bond_end;    // [WARPS][ROUNDS] and the one after its last
   T* const p;             // [n_rows][LANES] direction
-  Vectors<T> v;           // of red rows r and y, of all rows the others; x and z where wanted
+  Vectors<T> v;           // of red rows r and y, of all rows the others; x and z lie in the workspace
   const int lane = threadIdx.x % LANES;
   int pair = -1;            // pair of the lane; -1 where it has none
   int begin = 0, end = 0;   // lanes of its segment
@@ -82,11 +82,13 @@ struct Strip {
   static constexpr int fixed_bytes =
       WARPS * sizeof(double) + MAX_ROWS * sizeof(T) + 2 * WARPS * ROUNDS * sizeof(int);
 
-  __device__ Strip(const Problem<T>& problem, const Strips& strips, void* memory)
+  __device__ Strip(const Problem<T>& problem, const Strips& strips, void* memory, T* solutions)
       : problem(problem), strips(strips), node(problem.node), edge(problem.edge), partial(static_cast<double*>(memory)),
         start(reinterpret_cast<T*>(partial + WARPS)),
         bond_begin(reinterpret_cast<int*>(start + MAX_ROWS)), bond_end(bond_begin + WARPS * ROUNDS),
-        p(reinterpret_cast<T*>(bond_end + WARPS * ROUNDS)) {}
+        p(reinterpret_cast<T*>(bond_end + WARPS * ROUNDS)) {
+    v.x = solutions;
+  }
 
   // Wait for all lanes of the strip.
   __device__ static void wait() {
@@ -124,7 +126,6 @@ struct Strip {
     v.diagonal = p + n_rows * LANES;
     v.r = v.diagonal + n_rows * LANES;
     v.y = v.r + n_red * LANES;
-    v.x = v.y + n_red * LANES;
     v.z = v.x + n_rows * LANES;
     pair = -1;
     begin = end = lane;

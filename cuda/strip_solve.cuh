@@ -228,8 +228,11 @@ __device__ void solve_strips(const Problem<T>& problem, const Strips& strips, co
   using Own = Strip<T, Node, Edge, WARPS, SLOTS>;
   extern __shared__ double dynamic[];  // [strips of the block] of what `Strip` points to
   __shared__ Index taken;
-  char* memory = reinterpret_cast<char*>(dynamic) + threadIdx.x / Own::LANES * strips.stride;
-  Own strip(problem, strips, memory);
+  const int number = threadIdx.x / Own::LANES, n_strips = blockDim.x / Own::LANES;
+  char* const memory = reinterpret_cast<char*>(dynamic) + number * strips.stride;
+  // What is kept lies in the workspace, as it is touched once an iteration.
+  T* const own = static_cast<T*>(work.workspace) + blockIdx.x * work.stride;
+  Own strip(problem, strips, memory, own + number * (work.stride / n_strips));
   unsigned long long* const next = reinterpret_cast<unsigned long long*>(work.next);
   while (true) {
     Index s = 0;

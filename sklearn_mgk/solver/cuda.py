@@ -68,8 +68,8 @@ THREADS_WITH_GRADIENT = 512
 WARPS_OF_STRIPS = {4: 32, 8: 24, 16: 16}
 """Warps in blocks of strips that a multiprocessor is to hold, by entries in registers."""
 
-WARPS_WITH_GRADIENT = 16
-"""The same at most where derivatives are computed."""
+WARPS_WITH_GRADIENT = {4: 20, 8: 16, 16: 16}
+"""The same where derivatives are computed."""
 
 OPTIONS = ("--std=c++17", "--use_fast_math")
 
@@ -148,7 +148,7 @@ class _Solver:
         wanted = "GRADIENTS" if self.eval_gradient else "VALUES" if is_plain else "SOLUTIONS"
         itemsize, limit = self.problem.dtype.itemsize, device_limits()["shared_all"]
         room = (limit / STRIPS_AT_A_TIME - 2 * RESERVED) / itemsize
-        oriented, swapped, fits = orient_for_strips(cupy, self.strips, graphs, wanted, room)
+        oriented, swapped, fits = orient_for_strips(cupy, self.strips, graphs, room)
         chosen = cupy.flatnonzero(fits)
         if len(chosen):
             few = oriented[:, chosen], swapped[chosen]
@@ -202,9 +202,8 @@ class _Solver:
         """Compile what a launch needs."""
         wide = self.problem.dtype.itemsize // 4
         if launch.warps:
-            warps = WARPS_OF_STRIPS[launch.slots]
-            warps = min(warps, WARPS_WITH_GRADIENT) if launch.wanted == "GRADIENTS" else warps
-            threads = warps * WARP // wide
+            warps = WARPS_WITH_GRADIENT if launch.wanted == "GRADIENTS" else WARPS_OF_STRIPS
+            threads = warps[launch.slots] * WARP // wide
             blocks = max(threads // launch.threads, 1)
             shape = launch.warps, launch.slots, launch.wanted
             kernel = StripKernel(launch.threads, blocks, *shape)

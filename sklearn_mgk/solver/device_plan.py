@@ -36,14 +36,14 @@ RESERVED = 3072
 STRIP_ROWS = 64
 """Nodes of a graph along the rows of strips, at most, as in ``cuda/strip.cuh``."""
 
-STRIP_HEIGHTS = (16, 24, 32, 40, 48, 64, 80, 96, 112, 128, 160, 192, 256, 320, 384)
+STRIP_HEIGHTS = (16, 24, 32, 40, 48, 64, 80, 96, 112, 128, 160, 192, 256)
 """Rows of all vectors of a strip; each number is a launch of its own."""
 
 STRIPS_AT_A_TIME = 2
 """Strips of a multiprocessor, at least: larger pairs take blocks."""
 
 WANTED = ("VALUES", "SOLUTIONS", "GRADIENTS")
-"""What strips may be asked for, as ``mgk::Wanted`` says; each takes one more vector of all rows."""
+"""What strips may be asked for, as ``mgk::Wanted`` says; each keeps one more vector of all rows."""
 
 STRIP_ENTRIES = 128
 """Entries of a node on the lanes that read code, at most, as in ``cuda/strip.cuh``."""
@@ -118,7 +118,7 @@ class Launch:
     memory : str
         One of `MEMORY`; for strips always ``"SHARED"``.
     size : int
-        Numbers of the largest pair that lie in the workspace.
+        Numbers in the workspace for each block.
     warps, slots : int
         For strips, warps and entries in registers that the kernel is compiled for; 0 for blocks of
         one pair.
@@ -284,7 +284,7 @@ def _share_lanes(size: NDArray) -> NDArray:
     return warp
 
 
-def orient_for_strips(xp, graphs: StripGraphs, pairs, wanted: str, room: float):
+def orient_for_strips(xp, graphs: StripGraphs, pairs, room: float):
     """Exchange rows and columns where that is better.
 
     Parameters
@@ -295,8 +295,6 @@ def orient_for_strips(xp, graphs: StripGraphs, pairs, wanted: str, room: float):
         What `rank_for_strips` says, as arrays of xp.
     pairs : array of shape (2, n_pairs)
         Graphs.
-    wanted : str
-        One of `WANTED`.
     room : float
         Numbers that the vectors of a strip may have.
 
@@ -310,14 +308,14 @@ def orient_for_strips(xp, graphs: StripGraphs, pairs, wanted: str, room: float):
     first, second = graphs.rank[pairs]
     swapped = second < first
     pairs = xp.where(swapped, pairs[::-1], pairs)
-    numbers = _height(graphs, wanted)[pairs[0]] * graphs.lanes[pairs[1]]
+    numbers = _height(graphs)[pairs[0]] * graphs.lanes[pairs[1]]
     fits = (graphs.size[pairs[0]] <= STRIP_ROWS) & (graphs.kind[pairs[1]] >= 0) & (numbers <= room)
     return pairs, swapped, fits & ~(graphs.has_loop[pairs[0]] & graphs.has_loop[pairs[1]])
 
 
-def _height(graphs: StripGraphs, wanted: str):
-    """Rows of all vectors: direction and diagonal of all rows, residual and product of red ones."""
-    return (2 + WANTED.index(wanted)) * graphs.size + 2 * graphs.n_red
+def _height(graphs: StripGraphs):
+    """Rows of the vectors in shared memory: two of all rows, two of red ones."""
+    return 2 * (graphs.size + graphs.n_red)
 
 
 def plan_strips(
@@ -340,7 +338,7 @@ def plan_strips(
     wanted : str
         One of `WANTED`.
     """
-    height = xp.searchsorted(xp.asarray(STRIP_HEIGHTS), _height(graphs, wanted))
+    height = xp.searchsorted(xp.asarray(STRIP_HEIGHTS), _height(graphs))
     kind = graphs.kind[pairs[1]] * len(STRIP_HEIGHTS) + height[pairs[0]]
     last = len(slots) * len(STRIP_WARPS) * len(STRIP_HEIGHTS)
     n = len(graphs.rank) + 1
@@ -360,7 +358,8 @@ def plan_strips(
         warps, a_block = STRIP_WARPS[warp], strips_a_block(STRIP_WARPS[warp])
         shared = a_block * strip_bytes(warps, STRIP_HEIGHTS[height], itemsize)
         threads = a_block * warps * WARP
-        form = {"warps": warps, "slots": slots[slot], "wanted": wanted}
+        kept = a_block * WANTED.index(wanted) * STRIP_ROWS * warps * WARP
+        form = {"size": kept, "warps": warps, "slots": slots[slot], "wanted": wanted}
         launches.append(Launch(first, end, threads, shared, **form))
     return Plan(pairs.astype(np.int32), order, swapped[order], begins, launches)
 
