@@ -44,29 +44,39 @@ __device__ void node_slopes(const Solved& solved, double* out) {
   }
 }
 
-// Edge kernel: sum of z x A A' dk_e over the entries of W.
+// Edge kernel: sum of z x A A' dk_e over the entries of W. A round of the lane's entries stays in
+// registers while the warp runs through its rows.
 template <typename T, class Node, class Edge, int SLOTS, bool P_IS_SHARED, class Team>
 __device__ void edge_slopes(const Pair<T, Node, Edge, SLOTS, P_IS_SHARED, Team>& pair, double* out) {
+  using Place = typename Team::Place;
   if constexpr (Edge::n_free > 0) {
-    using Place = typename Team::Place;
-    const auto& problem = pair.problem;
-    const auto& edge = pair.edge;
+    const int* const ptr = pair.problem.row_ptr;
+    const Place ld = pair.owned.ld;
     double part[Edge::n_free] = {};
-    pair.owned.each(ALL_ROWS, [&](int i, int column, Place at) {
-      const int a = pair.first + i, b = pair.second + column;
-      T sum[Edge::n_free] = {};
-      for (int e = problem.row_ptr[a]; e < problem.row_ptr[a + 1]; ++e) {
-        const auto own = pair.entries()[e];
-        const T* row = pair.v.x + Place(own.column) * pair.owned.ld;
-        for (int k = problem.row_ptr[b]; k < problem.row_ptr[b + 1]; ++k) {
-          const auto theirs = pair.entries()[k];
-          T slope[Edge::n_free];
-          edge.gradient(own.label(), theirs.label(), slope);
-          const T weight = own.weight * theirs.weight * row[theirs.column];
-          for (int h = 0; h < Edge::n_free; ++h) sum[h] += weight * slope[h];
+    pair.owned.each_group(ALL_ROWS, [&](int group, int begin, int end) {
+      const int column = group * WARP + pair.owned.lane;
+      const int first_entry = ptr[min(pair.second + column, pair.last)];
+      const int degree = ptr[min(pair.second + column + 1, pair.last)] - first_entry;
+      for (int slot = 0; slot < degree; slot += ROUND) {
+        typename Edge::Entry theirs[ROUND];
+        pair.load_slots(first_entry, degree, slot, theirs);
+        for (int i = begin; i < end; ++i) {
+          T sum[Edge::n_free] = {};
+          for (int e = ptr[pair.first + i]; e < ptr[pair.first + i + 1]; ++e) {
+            const auto own = pair.entries()[e];
+            const T* const row = pair.v.x + own.column * ld;
+#pragma unroll
+            for (int t = 0; t < ROUND; ++t) {
+              T slope[Edge::n_free];
+              pair.edge.gradient(own.label(), theirs[t].label(), slope);
+              const T weight = own.weight * theirs[t].weight * row[theirs[t].column];
+              for (int h = 0; h < Edge::n_free; ++h) sum[h] += weight * slope[h];
+            }
+          }
+          for (int h = 0; h < Edge::n_free; ++h)
+            part[h] += double(pair.v.z[i * ld + column]) * sum[h];
         }
       }
-      for (int h = 0; h < Edge::n_free; ++h) part[h] += double(pair.v.z[at]) * sum[h];
     });
     store_sums<Edge::n_free>(pair, part, out);
   }

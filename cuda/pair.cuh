@@ -144,6 +144,16 @@ struct Pair {
     return __reduce_max_sync(ALL, problem.row_ptr[node + 1] - problem.row_ptr[node]);
   }
 
+  // Load entries of a node from one on; those that it does not have get the weight 0.
+  template <int N>
+  __device__ void load_slots(int first_entry, int degree, int slot, Entry (&theirs)[N]) const {
+#pragma unroll
+    for (int t = 0; t < N; ++t) {
+      theirs[t] = entries()[slot + t < degree ? first_entry + slot + t : 0];
+      if (slot + t >= degree) theirs[t].weight = 0, theirs[t].column = 0;
+    }
+  }
+
   // y = W p in some rows, a sum over the entries of both nodes. Up to SLOTS entries of the lane's
   // node stay in registers while the warp runs through its rows, in rounds that each meet only
   // the entries of G in their window. The entries of a node are sorted by key.
@@ -158,11 +168,7 @@ struct Pair {
       int slot = 0;
       do {
         Entry theirs[SLOTS];
-#pragma unroll
-        for (int t = 0; t < SLOTS; ++t) {
-          theirs[t] = entries()[slot + t < degree ? first_entry + slot + t : 0];
-          if (slot + t >= degree) theirs[t].weight = 0, theirs[t].column = 0;
-        }
+        load_slots(first_entry, degree, slot, theirs);
         SharedPlace places[SLOTS];  // of what the entries read in the first row of p
 #pragma unroll
         for (int t = 0; t < SLOTS; ++t) places[t] = place + theirs[t].column * sizeof(T);

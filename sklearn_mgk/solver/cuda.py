@@ -62,7 +62,7 @@ THREADS = {4: 1024, 8: 768}
 """Threads in blocks of one pair that a multiprocessor is to hold, by entries in registers: more
 would make these spill."""
 
-THREADS_WITH_GRADIENT = 512
+THREADS_WITH_GRADIENT = 768
 """The same where derivatives are computed."""
 
 WARPS_OF_STRIPS = {4: 32, 8: 24, 16: 16}
