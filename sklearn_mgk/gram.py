@@ -85,21 +85,14 @@ def gram(plan: Plan, rows: Side, columns: Side | None = None) -> tuple[NDArray, 
     columns = rows if symmetric else columns
     shape = (len(rows.graphs), len(columns.graphs))
     values, gradient = np.empty(shape), np.zeros((*shape, plan.n_theta))
-    waiting = cut(rows, columns, symmetric, _chunk(plan.xp, plan.n_theta))[::-1]
-    total = sum(_recall(plan, block).n_unknown for block in waiting) if plan.verbose else 0
+    blocks = cut(rows, columns, symmetric, _chunk(plan.xp, plan.n_theta))
     report = _Report(rows, columns)
-    with _progress(plan, total) as bar:
-        while waiting:
-            block = _recall(plan, waiting.pop())
-            n_unknown = block.n_unknown
-            try:
-                _fill(plan, block, report, values, gradient)
-            except MemoryError:
-                if len(block.halves()) == 1:
-                    raise
-                waiting += block.halves()[::-1]
-            else:
-                bar.update(n_unknown)
+    _each_block(
+        plan,
+        blocks,
+        lambda block: _recall(plan, block),
+        lambda block: _fill(plan, block, report, values, gradient),
+    )
     report.close()
     for matrix in (values, gradient):
         _copy_duplicates(matrix, rows, columns)
@@ -189,13 +182,14 @@ def nodal(plan: Plan, sizes: NDArray, rows: Side, columns: Side | None = None) -
     matrix = np.empty((row_ptr[-1], column_ptr[-1]))
 
     report, blocks = _Report(rows, columns), cut(rows, columns, symmetric, _chunk(np, 0))
-    with _progress(plan, sum(block.n_unknown for block in blocks)) as bar:
-        for block in blocks:
-            i, j = cells = block.cells(np)
-            target = NodalTarget(matrix, row_ptr[block.lo + i], column_ptr[block.left + j])
-            solution = plan.solve(block.graphs(np, cells), target)
-            report.add(solution, cells, (block.lo, block.left))
-            bar.update(len(i))
+
+    def solve(block: Block) -> None:
+        i, j = cells = block.cells(np)
+        target = NodalTarget(matrix, row_ptr[block.lo + i], column_ptr[block.left + j])
+        solution = plan.solve(block.graphs(np, cells), target)
+        report.add(solution, cells, (block.lo, block.left))
+
+    _each_block(plan, blocks, lambda block: block, solve)
     report.close()
     if symmetric:
         for lo, hi in pairwise(row_ptr):
@@ -203,6 +197,24 @@ def nodal(plan: Plan, sizes: NDArray, rows: Side, columns: Side | None = None) -
             own = matrix[lo:hi, lo:hi]
             own[:] = (own + own.T) / 2
     return matrix
+
+
+def _each_block(plan: Plan, blocks: list[Block], recall: Callable, solve: Callable) -> None:
+    """Solve block after block; one for which memory does not suffice is cut in two."""
+    waiting = blocks[::-1]
+    total = sum(recall(block).n_unknown for block in blocks) if plan.verbose else 0
+    with _progress(plan, total) as bar:
+        while waiting:
+            block = recall(waiting.pop())
+            n_unknown = block.n_unknown
+            try:
+                solve(block)
+            except MemoryError:
+                if len(block.halves()) == 1:
+                    raise
+                waiting += block.halves()[::-1]
+            else:
+                bar.update(n_unknown)
 
 
 def _progress(plan: Plan, total: int) -> tqdm:

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A device of host threads: runs kernels of cuda/ where there is no GPU. Include it, then the header
-// with the kernels. Blocks run one after the other, or all at once where they wait for each other.
-// Shared memory is static, so kernels that use it run one block at a time.
+// A device of the host: runs kernels of cuda/ where there is no GPU. Include it, then the header with
+// the kernels. A block is a thread of the host, on which the threads of the block take turns; they
+// change where they wait for each other. Blocks run one after the other, or all at once where they
+// wait for each other. Shared memory is that of the host's thread.
 
 #pragma once
 
-#include <barrier>
+#include <math.h>
+#include <setjmp.h>
+#include <ucontext.h>
+
 #include <cstring>
-#include <deque>
+#include <functional>
 #include <map>
-#include <memory>
-#include <mutex>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -20,10 +22,79 @@ struct Dimension {
 };
 static Dimension blockDim, gridDim;
 static thread_local Dimension threadIdx, blockIdx;
-static std::deque<std::barrier<>> blocks;
-static std::map<std::pair<unsigned, unsigned>, std::unique_ptr<std::barrier<>>> lanes_together;
-static std::mutex making;
-static std::vector<long long> lanes;
+
+struct Barrier {
+  unsigned arrived = 0, generation = 0;
+};
+
+// A thread of a block: where it goes on, with a stack of its own.
+struct Fiber {
+  ucontext_t begin;
+  jmp_buf next;
+  std::vector<char> stack;
+  bool started = false, done = false;
+};
+
+struct Block {
+  jmp_buf turns;  // of who hands out the turns
+  std::vector<Fiber> fibers;
+  std::map<std::pair<unsigned, unsigned>, Barrier> lanes_together;  // by warp and mask
+  Barrier all;
+  std::vector<long long> lanes;
+  std::function<void()> body;
+};
+static thread_local Block* block;
+
+static void next_turn() {
+  if (_setjmp(block->fibers[threadIdx.x].next) == 0) _longjmp(block->turns, 1);
+}
+
+// Jumps, which unlike a change of contexts need no system call.
+static void give_turn(Fiber& fiber) {
+  if (_setjmp(block->turns) != 0) return;
+  if (fiber.started) _longjmp(fiber.next, 1);
+  fiber.started = true;
+  setcontext(&fiber.begin);
+}
+
+static void arrive(Barrier& barrier, unsigned expected) {
+  const unsigned generation = barrier.generation;
+  if (++barrier.arrived == expected) {
+    barrier.arrived = 0;
+    ++barrier.generation;
+  }
+  while (barrier.generation == generation) next_turn();
+}
+
+static void run_fiber() {
+  block->body();
+  block->fibers[threadIdx.x].done = true;
+  next_turn();
+}
+
+static void run_block(Dimension place, std::function<void()> body) {
+  Block own;
+  block = &own;
+  blockIdx = place;
+  own.body = std::move(body);
+  own.fibers.resize(blockDim.x);
+  own.lanes.resize(blockDim.x);
+  for (Fiber& fiber : own.fibers) {
+    fiber.stack.resize(1 << 16);
+    getcontext(&fiber.begin);
+    fiber.begin.uc_stack.ss_sp = fiber.stack.data();
+    fiber.begin.uc_stack.ss_size = fiber.stack.size();
+    makecontext(&fiber.begin, run_fiber, 0);
+  }
+  for (unsigned left = blockDim.x; left > 0;) {
+    for (unsigned t = 0; t < blockDim.x; ++t) {
+      if (own.fibers[t].done) continue;
+      threadIdx = {t, 0};
+      give_turn(own.fibers[t]);
+      left -= own.fibers[t].done;
+    }
+  }
+}
 
 struct uint2 {
   unsigned x, y;
@@ -32,29 +103,24 @@ struct alignas(16) uint4 {
   unsigned x, y, z, w;
 };
 
-static unsigned warp() { return (blockIdx.x * blockDim.x + threadIdx.x) / 32; }
+static unsigned warp() { return threadIdx.x / 32; }
 static int __popc(unsigned bits) { return __builtin_popcount(bits); }
-static void __syncthreads() { blocks[blockIdx.x].arrive_and_wait(); }
+static int __ffs(unsigned bits) { return __builtin_ffs(bits); }
+static void __nanosleep(unsigned) { std::this_thread::yield(); }
+static void __syncthreads() { arrive(block->all, blockDim.x); }
 static void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 
 static void __syncwarp(unsigned mask = 0xffffffffu) {
-  std::barrier<>* all;
-  {
-    const std::lock_guard<std::mutex> lock(making);
-    auto& made = lanes_together[{warp(), mask}];
-    if (!made) made = std::make_unique<std::barrier<>>(__popc(mask));
-    all = made.get();
-  }
-  all->arrive_and_wait();
+  arrive(block->lanes_together[{warp(), mask}], __popc(mask));
 }
 
 // What the lane that is asked for has, by number within the warp.
 template <typename T>
 static T exchange(unsigned mask, T value, unsigned from) {
-  std::memcpy(&lanes[warp() * 32 + threadIdx.x % 32], &value, sizeof(T));
+  std::memcpy(&block->lanes[threadIdx.x], &value, sizeof(T));
   __syncwarp(mask);
   T found = value;
-  if (from < 32) std::memcpy(&found, &lanes[warp() * 32 + from], sizeof(T));
+  if (from < 32) std::memcpy(&found, &block->lanes[warp() * 32 + from], sizeof(T));
   __syncwarp(mask);
   return found;
 }
@@ -80,6 +146,26 @@ static unsigned __ballot_sync(unsigned mask, bool vote) {
   return bits;
 }
 
+static bool __any_sync(unsigned mask, bool vote) { return __ballot_sync(mask, vote) != 0; }
+
+static int __reduce_max_sync(unsigned mask, int value) {
+  for (int bits = 16; bits > 0; bits /= 2) {
+    const int other = __shfl_xor_sync(mask, value, bits);
+    value = other > value ? other : value;
+  }
+  return value;
+}
+
+template <typename T>
+static T min(T a, T b) {
+  return b < a ? b : a;
+}
+
+template <typename T>
+static T max(T a, T b) {
+  return a < b ? b : a;
+}
+
 template <typename T>
 static T __ldg(const T* place) {
   return *place;
@@ -101,31 +187,23 @@ static T atomicMin(T* place, T value) {
 
 #define __device__
 #define __global__
-#define __shared__ static
-#define __launch_bounds__(n)
+#define __shared__ thread_local
+#define __grid_constant__
+#define __launch_bounds__(...)
 
 template <typename Kernel, typename... Arguments>
 static void launch(Kernel kernel, bool together, Dimension grid, unsigned n_threads,
                    Arguments... arguments) {
   gridDim = grid;
   blockDim = {n_threads, 1};
-  blocks.clear();
-  lanes_together.clear();
-  lanes.assign(grid.x * n_threads, 0);
-  for (unsigned b = 0; b < grid.x; ++b) blocks.emplace_back(n_threads);
   std::vector<std::thread> running;
   const auto join = [&] {
     for (auto& thread : running) thread.join();
     running.clear();
   };
   for (unsigned b = 0; b < grid.x * grid.y; ++b) {
-    for (unsigned t = 0; t < n_threads; ++t) {
-      running.emplace_back([=] {
-        blockIdx = {b % grid.x, b / grid.x};
-        threadIdx = {t, 0};
-        kernel(arguments...);
-      });
-    }
+    const Dimension place = {b % grid.x, b / grid.x};
+    running.emplace_back(run_block, place, [=] { kernel(arguments...); });
     if (!together) join();
   }
   join();

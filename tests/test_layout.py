@@ -34,7 +34,15 @@ LAYERS = [
 # them at their head (these are imported inside functions themselves).
 OPTIONAL = {
     "ase": set(),
-    "cupy": {"device.py", "solver/cuda.py", "solver/cuda_graphs.py", "solver/cuda_memory.py"},
+    "cupy": {
+        "device.py",
+        "solver/cuda.py",
+        "solver/cuda_graphs.py",
+        "solver/cuda_kernels.py",
+        "solver/cuda_launch.py",
+        "solver/cuda_memory.py",
+        "solver/cuda_run.py",
+    },
     "datamol": set(),
     "gemmi": set(),
     "matplotlib": set(),

@@ -51,6 +51,17 @@ STRIP_ENTRIES = 128
 STRIP_WARPS = (1, 2, 4)
 """Warps of a strip for which there is a kernel; graphs on more lanes take blocks."""
 
+GRID_THREADS = 512
+"""Threads of a block where all blocks of the grid solve a pair together."""
+
+GRID_AREA, GRID_COST = 2**20, 3e8
+"""Entries of a vector, and products of entries in an iteration, from which the grid takes a pair:
+the vectors of one pair for each multiprocessor would not fit into the second-level cache."""
+
+WAIT_COST = 6e5
+"""What the barriers of the grid cost in an iteration, as products of entries by one multiprocessor,
+with a reserve."""
+
 BLACK_COST = 0.6
 """Cost of a pair whose rows are bipartite, relative to one whose rows are not."""
 
@@ -116,9 +127,11 @@ class Launch:
     shared_bytes : int
         Shared memory of a block.
     memory : str
-        One of `MEMORY`; for strips always ``"SHARED"``.
+        One of `MEMORY`; for strips always ``"SHARED"``, for the grid ``"GLOBAL"``.
     size : int
-        Numbers in the workspace for each block.
+        Numbers in the workspace for each block, or for the grid.
+    together : bool
+        Whether all blocks solve one pair after the other.
     warps, slots : int
         For strips, warps and entries in registers that the kernel is compiled for; 0 for blocks of
         one pair.
@@ -132,6 +145,7 @@ class Launch:
     shared_bytes: int
     memory: str = "SHARED"
     size: int = 0
+    together: bool = False
     warps: int = 0
     slots: int = 0
     wanted: str = ""
@@ -167,10 +181,42 @@ def padded(size):
     return -(-size // WARP) * WARP
 
 
+def fit_for_grid(xp, graphs: BlockGraphs, pairs, processors: int):
+    """Choose the pairs that all multiprocessors solve together.
+
+    These are the largest ones; and costly ones for which most multiprocessors would have to wait in
+    the end, as far as that takes longer than the barriers of the grid.
+
+    Parameters
+    ----------
+    xp, graphs, pairs, processors
+        As for `plan_blocks`.
+
+    Returns
+    -------
+    array of shape (n_pairs,), bool
+        Which are chosen.
+    """
+    area = xp.prod(graphs.size[pairs], axis=0)
+    cost = xp.prod(graphs.n_entries[pairs].astype(np.float64), axis=0) + 8.0 * area
+    order = xp.argsort(-cost)
+    waits = WAIT_COST * processors * xp.arange(1, len(cost) + 1)
+    chosen = xp.empty(len(cost), bool)
+    chosen[order] = cost[order] * processors > cost.sum() + waits
+    return chosen | (area >= GRID_AREA) | (cost >= GRID_COST)
+
+
 def plan_blocks(
-    xp, graphs: BlockGraphs, pairs, n_vectors: int, itemsize: int, limit: int, threads: int
+    xp,
+    graphs: BlockGraphs,
+    pairs,
+    n_vectors: int,
+    itemsize: int,
+    limit: int,
+    threads: int,
+    processors: int,
 ) -> Plan:
-    """Sort pairs into launches of one pair a block, the costly ones first.
+    """Sort pairs into launches of one pair a block or of the whole grid, the costly ones first.
 
     Parameters
     ----------
@@ -184,14 +230,17 @@ def plan_blocks(
         Vectors of a pair, and bytes of a number.
     limit, threads : int
         Shared memory of a multiprocessor [bytes], and threads that it is to hold.
+    processors : int
+        Multiprocessors of the device.
     """
     size, n_entries = graphs.size, graphs.n_entries
-    weight = size * xp.where(graphs.is_bipartite, BLACK_COST, 1.0)
-    swapped = weight[pairs[1]] * padded(size[pairs[0]]) < weight[pairs[0]] * padded(size[pairs[1]])
+    together = fit_for_grid(xp, graphs, pairs, processors)
+    swapped = _turned(xp, graphs, pairs, xp.where(together, processors, 1))
     pairs = xp.where(swapped, pairs[::-1], pairs)
     area = size[pairs[0]] * padded(size[pairs[1]])
     whole = _resident(xp, area * (n_vectors * itemsize), limit)
     only_p = _resident(xp, area * itemsize, limit)
+    whole, only_p = (xp.where(together, 0, number) for number in (whole, only_p))
     memory = xp.where(whole > 0, 2, xp.where(only_p > 0, 1, 0))
     # So few blocks at a time that each has two warps for a group of columns: fewer leave some idle.
     n_groups = padded(size[pairs[1]]) // WARP
@@ -201,9 +250,11 @@ def plan_blocks(
     fill = xp.minimum(threads // xp.maximum(resident, 1), MAX_THREADS) // WARP
     enough = -(-area // (ENTRIES_A_THREAD * WARP))
     n_warps = xp.maximum(xp.minimum(fill, enough), 1)
+    n_warps = xp.where(together, min(threads, GRID_THREADS) // WARP, n_warps)
     cost = n_entries[pairs[0]] * n_entries[pairs[1]] + 8 * area
     # Largest pairs first; those of one kind of launch stand together.
     kind = (memory * 64 + resident) * 64 + MAX_THREADS // WARP - n_warps
+    kind = xp.where(together, -1, kind)
     order = xp.lexsort(xp.stack([-cost, kind]))
     kind, area = kind[order], area[order]
     launches = []
@@ -214,8 +265,16 @@ def plan_blocks(
         shared = limit // blocks - RESERVED if blocks else 0
         numbers = int(area[begin:end].max()) * apart
         in_block = int(n_warps[place]) * WARP
-        launches.append(Launch(begin, end, in_block, shared, where, numbers))
+        by_grid = bool(together[place])
+        launches.append(Launch(begin, end, in_block, shared, where, numbers, by_grid))
     return Plan(pairs[:, order].astype(np.int32), order, swapped[order], [], launches)
+
+
+def _turned(xp, graphs: BlockGraphs, pairs, step):
+    """Whether rows and columns are better exchanged, for rows that are taken ``step`` at a time."""
+    black = xp.where(graphs.is_bipartite, BLACK_COST, 1.0)
+    first, second = (-(-graphs.size[side] // step) * step * black[side] for side in pairs)
+    return second * padded(graphs.size[pairs[0]]) < first * padded(graphs.size[pairs[1]])
 
 
 def _resident(xp, n_bytes, limit: int):

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The CUDA solver, run by the host: the text that a device would compile, and what launches it."""
+
+import shutil
+import signal
+import sys
+from contextlib import nullcontext
+
+import host_cupy
+import numpy as np
+import pytest
+from cases import make_kernel, path, random_graph
+from oracles import as_batch
+
+from sklearn_mgk.plan import make_problem
+from sklearn_mgk.solver import device_labels, device_plan
+from sklearn_mgk.solver.problem import NodalTarget
+from sklearn_mgk.solver.reference import ReferenceBackend
+
+needs_compiler = pytest.mark.skipif(
+    not shutil.which("g++"), reason="no C++ compiler; NVRTC compiles the same text"
+)
+GRAPHS = [
+    path(7),
+    random_graph(11, 0.4, 1, loops=True, parallel=True),
+    random_graph(37, 0.15, 2),
+]
+"""Bipartite, with self-loops, and with more than one group of columns."""
+
+
+@pytest.fixture
+def solver(monkeypatch):
+    """The module of the solver, on the host."""
+    for name, number in (("MAX_THREADS", 96), ("GRID_THREADS", 64)):
+        monkeypatch.setattr(device_plan, name, number)
+    return host_cupy.as_cupy(monkeypatch)
+
+
+@pytest.fixture
+def running(solver):
+    """The module that waits for kernels, on the host."""
+    return sys.modules["sklearn_mgk.solver.cuda_run"]
+
+
+@pytest.fixture(params=["block", "grid"])
+def team(request, monkeypatch):
+    """Who solves a pair."""
+    choose(monkeypatch, request.param == "grid")
+
+
+def choose(monkeypatch, grid):
+    monkeypatch.setattr(
+        device_plan, "fit_for_grid", lambda xp, graphs, pairs, n: xp.full(pairs.shape[1], grid)
+    )
+
+
+def problem_of(graphs, options="default", **more):
+    kernel = make_kernel("product", "product", "cuda", options, **more)
+    return make_problem(kernel, as_batch(graphs))
+
+
+def all_pairs(n):
+    return np.stack(np.triu_indices(n), axis=1)
+
+
+@needs_compiler
+@pytest.mark.parametrize("form", ["table", "code"])
+def test_values_and_gradients(solver, team, form, monkeypatch):
+    monkeypatch.setattr(device_labels, "MAX_TABLE_LABELS", 10**6 if form == "table" else 0)
+    problem = problem_of(GRAPHS, "starting by kind, min_steps")
+    pairs = all_pairs(len(GRAPHS))
+    found = solver.CUDABackend().solver(problem, True)(pairs)
+    expected = ReferenceBackend().solver(problem, True)(pairs)
+    np.testing.assert_allclose(found.values, expected.values, rtol=1e-9)
+    scale = np.abs(expected.gradient).max()
+    np.testing.assert_allclose(found.gradient, expected.gradient, rtol=1e-7, atol=1e-9 * scale)
+    assert not found.outcome.any()
+
+
+@needs_compiler
+@pytest.mark.parametrize("form", ["table", "code"])
+def test_strips(solver, form, monkeypatch):
+    monkeypatch.setattr(device_labels, "MAX_TABLE_LABELS", 10**6 if form == "table" else 0)
+    graphs = [path(5), path(9), *(random_graph(n, 3 / n, n) for n in (4, 12, 33))]
+    problem, pairs = problem_of(graphs), all_pairs(len(graphs))
+    launches = []
+    start = solver.start
+    monkeypatch.setattr(
+        solver, "start", lambda runs, *more: (launches.extend(runs), start(runs, *more))
+    )
+    expected = ReferenceBackend().solver(problem, True)(pairs)
+    found = solver.CUDABackend().solver(problem, True)(pairs)
+    values = solver.CUDABackend().solver(problem, False)(pairs).values
+    assert {launch.warps for run in launches for launch in run.plan.launches} == {1, 2}
+    np.testing.assert_allclose(values, expected.values, rtol=1e-9)
+    np.testing.assert_allclose(found.values, expected.values, rtol=1e-9)
+    scale = np.abs(expected.gradient).max()
+    np.testing.assert_allclose(found.gradient, expected.gradient, rtol=1e-7, atol=1e-9 * scale)
+
+
+@needs_compiler
+def test_values_by_node(solver, team):
+    problem, pairs = problem_of(GRAPHS, dtype="float32"), all_pairs(len(GRAPHS))
+    n = problem.batch.sizes
+    begin = np.cumsum(n) - n
+    found, expected = np.zeros((2, n.sum(), n.sum()))
+    for backend, matrix in ((solver.CUDABackend(), found), (ReferenceBackend(), expected)):
+        target = NodalTarget(matrix, begin[pairs[:, 0]], begin[pairs[:, 1]])
+        backend.solver(problem, False)(pairs, target)
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-7)
+
+
+@needs_compiler
+def test_the_grid_stops_when_the_host_asks_for_it(solver, monkeypatch):
+    choose(monkeypatch, True)
+    solve = solver.CUDABackend().solver(problem_of(GRAPHS), False)
+    pairs = np.array([[2, 2], [2, 1]])
+    assert (solve(pairs).iterations > 2).all()
+
+    def stopped(taken):
+        taken[:] = 2**62
+        return nullcontext()
+
+    monkeypatch.setattr(solver, "interruptible", stopped)
+    found = solve(pairs)
+    assert found.iterations[0] == 0
+    assert np.isnan(found.values[0])
+
+
+def test_interruption_leaves_no_items(solver, monkeypatch):
+    taken = host_cupy.zeros(3, np.int64)
+    monkeypatch.setattr(host_cupy.cuda.runtime, "eventQuery", lambda event: 600)
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    signal.setitimer(signal.ITIMER_REAL, 0.05)
+    with pytest.raises(KeyboardInterrupt), solver.interruptible(taken):
+        assert not taken.any()
+    signal.signal(signal.SIGALRM, before)
+    assert (taken > 2**60).all()
+
+
+def test_memory_that_runs_out_names_the_setting(running):
+    with (
+        pytest.raises(MemoryError, match=r"for 3 pairs: .*SKLEARN_MGK_MEMORY_SHARE below 0.5"),
+        running.explained("3 pairs"),
+    ):
+        raise host_cupy.OutOfMemoryError
+
+
+@pytest.mark.parametrize("text", ["half", "0", "1.5"])
+def test_share_of_memory_is_checked(running, monkeypatch, text):
+    monkeypatch.setenv(running.SETTING, text)
+    with pytest.raises(ValueError, match=f"SKLEARN_MGK_MEMORY_SHARE='{text}'.*such as 0.5"):
+        running.memory_share()
