@@ -189,8 +189,14 @@ def fit_for_grid(xp, graphs: BlockGraphs, pairs, processors: int):
 
     Parameters
     ----------
-    xp, graphs, pairs, processors
-        As for `plan_blocks`.
+    xp : module
+        NumPy or CuPy, whose arrays the others are.
+    graphs : BlockGraphs
+        The graphs.
+    pairs : array of shape (2, n_pairs)
+        Graphs.
+    processors : int
+        Multiprocessors of the device.
 
     Returns
     -------

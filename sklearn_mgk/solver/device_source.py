@@ -150,8 +150,10 @@ class GridKernel:
 
     Attributes
     ----------
-    threads, blocks, slots, gradient
+    threads, blocks, slots : int
         As for `BlockKernel`.
+    gradient : bool
+        Whether derivatives are computed.
     """
 
     threads: int

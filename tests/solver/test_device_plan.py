@@ -38,6 +38,7 @@ from sklearn_mgk.solver.topology import topology
 
 LIMIT = 228 << 10
 ROOM = 28_000
+PROCESSORS = 4
 SLOTS = (4, 8)
 sizes = st.lists(st.integers(1, 200), min_size=1, max_size=12)
 
@@ -157,7 +158,7 @@ def test_each_pair_is_in_one_block_launch_that_has_room(sizes, n_vectors, itemsi
     size = np.array(sizes)
     graphs = BlockGraphs(size, 3 * size, size % 2 == 0)
     pairs = all_pairs(len(size))
-    plan = plan_blocks(np, graphs, pairs, n_vectors, itemsize, LIMIT, 768)
+    plan = plan_blocks(np, graphs, pairs, n_vectors, itemsize, LIMIT, 768, PROCESSORS)
     assert sorted(plan.order.tolist()) == list(range(pairs.shape[1]))
     assert [launch.begin for launch in plan.launches[1:]] == [x.end for x in plan.launches[:-1]]
     back = np.where(plan.swapped, plan.pairs[::-1], plan.pairs)
