@@ -5,15 +5,22 @@
 
 #pragma once
 
+#include <algorithm>
 #include <barrier>
+#include <cmath>
 #include <cstring>
 #include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <thread>
+#include <type_traits>
 #include <utility>
 #include <vector>
+
+using std::isfinite;
+using std::max;
+using std::min;
 
 struct Dimension {
   unsigned x, y;
@@ -34,6 +41,8 @@ struct alignas(16) uint4 {
 
 static unsigned warp() { return (blockIdx.x * blockDim.x + threadIdx.x) / 32; }
 static int __popc(unsigned bits) { return __builtin_popcount(bits); }
+static int __popcll(unsigned long long bits) { return __builtin_popcountll(bits); }
+static int __ffs(int bits) { return __builtin_ffs(bits); }
 static void __syncthreads() { blocks[blockIdx.x].arrive_and_wait(); }
 static void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 
@@ -80,6 +89,11 @@ static unsigned __ballot_sync(unsigned mask, bool vote) {
   return bits;
 }
 
+static int __reduce_max_sync(unsigned mask, int value) {
+  for (int step = 16; step > 0; step /= 2) value = max(value, __shfl_xor_sync(mask, value, step));
+  return value;
+}
+
 template <typename T>
 static T __ldg(const T* place) {
   return *place;
@@ -87,7 +101,16 @@ static T __ldg(const T* place) {
 
 template <typename T>
 static T atomicAdd(T* place, T value) {
-  return __atomic_fetch_add(place, value, __ATOMIC_SEQ_CST);
+  if constexpr (std::is_floating_point_v<T>) {
+    T seen, sum;
+    __atomic_load(place, &seen, __ATOMIC_SEQ_CST);
+    do {
+      sum = seen + value;
+    } while (!__atomic_compare_exchange(place, &seen, &sum, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));
+    return seen;
+  } else {
+    return __atomic_fetch_add(place, value, __ATOMIC_SEQ_CST);
+  }
 }
 
 template <typename T>
@@ -102,7 +125,8 @@ static T atomicMin(T* place, T value) {
 #define __device__
 #define __global__
 #define __shared__ static
-#define __launch_bounds__(n)
+#define __grid_constant__
+#define __launch_bounds__(...)
 
 template <typename Kernel, typename... Arguments>
 static void launch(Kernel kernel, bool together, Dimension grid, unsigned n_threads,

@@ -34,7 +34,12 @@ LAYERS = [
 # them at their head (these are imported inside functions themselves).
 OPTIONAL = {
     "ase": set(),
-    "cupy": {"device.py", "solver/cuda.py", "solver/cuda_memory.py"},
+    "cupy": {
+        "device.py",
+        "solver/cuda.py",
+        "solver/cuda_memory.py",
+        "solver/cuda_techniques.py",
+    },
     "datamol": set(),
     "gemmi": set(),
     "matplotlib": set(),

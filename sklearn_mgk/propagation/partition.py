@@ -73,7 +73,9 @@ class Runs:
         runs = np.flatnonzero(self.lengths > n)
         count = np.diff(self.ends)[runs]
         begin = self.ends[runs] - np.cumsum(count) + count
-        return np.repeat(begin, count) + np.arange(count.sum()), np.repeat(self.lengths[runs], count)
+        return np.repeat(begin, count) + np.arange(count.sum()), np.repeat(
+            self.lengths[runs], count
+        )
 
     def most(self, begins: NDArray) -> NDArray:
         """Return the largest number of entries from each place to the next."""

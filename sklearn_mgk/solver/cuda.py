@@ -29,8 +29,6 @@ from sklearn_mgk.solver.device_layout import (
     RowEdges,
     arcs,
     bonds,
-    entry_records,
-    node_columns,
     sort_entries,
 )
 from sklearn_mgk.solver.device_plan import (
@@ -49,6 +47,7 @@ from sklearn_mgk.solver.device_plan import (
     rank_for_strips,
     strips_a_block,
 )
+from sklearn_mgk.solver.device_problem import DeviceProblem
 from sklearn_mgk.solver.device_source import (
     BlockKernel,
     KernelForm,
@@ -113,7 +112,10 @@ class _Solver:
         self.order = colour_order(batch, edges)
         entries = sort_entries(batch, edges, self.order, self.edge.key)
         self.kept: list[cupy.ndarray] = []
-        self.problem_words = self._problem_words(entries)
+        form = DeviceProblem(
+            problem, self.node, self.edge, entries, self.order.n_red, self.reach, eval_gradient
+        )
+        self.problem_words = structure(form.words(self._keep))
         self.strip_words = self._strip_words(edges, entries)
         self.is_dense = len(entries.edge) >= DENSE * batch.n_nodes
 
@@ -121,40 +123,6 @@ class _Solver:
         """Copy an array to the device for as long as the solver lives; returns its address."""
         self.kept.append(upload(array))
         return self.kept[-1].data.ptr
-
-    def _problem_words(self, entries: Entries) -> NDArray:
-        """Fields of ``mgk::Problem``, each of eight bytes."""
-        problem, node, edge = self.problem, self.node, self.edge
-        limits, none = np.finfo(problem.dtype), np.zeros(1, problem.dtype)
-        labels = node.labels[entries.node]
-        node_labels = (labels.astype(np.int32), none) if node.is_table else (none, labels)
-        tiny, epsilon = float(limits.tiny) * 1e10, float(limits.eps) * 8
-        reals = np.array([problem.tol, tiny, epsilon, min(self.reach, float(limits.max) / 4)])
-        columns = (
-            problem.batch.node_ptr.astype(np.int32),
-            entries.row_ptr,
-            entry_records(entries, edge.labels, problem.dtype),
-            *node_columns(problem, entries.node),
-            entries.local,
-            entries.has_loop,
-            self.order.n_red.astype(np.int32),
-            *node_labels,
-            *(node.values, node.slopes, node.theta),
-        )
-        edge_columns = (none, none, edge.values, edge.slopes, edge.theta)
-        words = [
-            *map(self._keep, columns),
-            node.n_labels,
-            *map(self._keep, edge_columns),
-            edge.n_labels,
-            *reals.view(np.uint64),
-            problem.max_iter,
-            problem.min_steps,
-            problem.n_categories if self.eval_gradient else 0,
-            problem.trainable_stop,
-            self.n_theta,
-        ]
-        return structure(words)
 
     def _strip_words(self, edges: Topology, entries: Entries) -> list[int]:
         """Fields of ``mgk::Strips`` except for the last, and what planning reads."""
