@@ -42,6 +42,7 @@ OPTIONAL = {
         "solver/cuda_launch.py",
         "solver/cuda_memory.py",
         "solver/cuda_run.py",
+        "solver/cuda_techniques.py",
     },
     "datamol": set(),
     "gemmi": set(),

@@ -12,7 +12,7 @@ import cupy
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_mgk.solver.cuda_graphs import DeviceGraphs, device_graphs
+from sklearn_mgk.solver.cuda_graphs import device_graphs
 from sklearn_mgk.solver.cuda_kernels import Kernels
 from sklearn_mgk.solver.cuda_launch import Run, start
 from sklearn_mgk.solver.cuda_memory import (
@@ -26,7 +26,6 @@ from sklearn_mgk.solver.cuda_memory import (
 )
 from sklearn_mgk.solver.cuda_run import explained, interruptible
 from sklearn_mgk.solver.device_labels import represent
-from sklearn_mgk.solver.device_layout import node_columns
 from sklearn_mgk.solver.device_plan import (
     RESERVED,
     STRIPS_AT_A_TIME,
@@ -37,6 +36,7 @@ from sklearn_mgk.solver.device_plan import (
     plan_blocks,
     plan_strips,
 )
+from sklearn_mgk.solver.device_problem import problem_words
 from sklearn_mgk.solver.problem import NodalTarget, Problem, Solution
 from sklearn_mgk.solver.reach import find_reach
 from sklearn_mgk.solver.topology import topology
@@ -81,7 +81,17 @@ class _Solver:
         graphs = device_graphs(problem, self.node, self.edge, attribute, self.slots)
         self.strips, self.block_graphs = graphs.strips, graphs.blocks
         self.kept: list[cupy.ndarray] = [*graphs.first, *graphs.last, *graphs.rows]
-        self.problem_words = self._problem_words(graphs)
+        columns = map(address, graphs.first), map(address, graphs.last)
+        words = problem_words(
+            problem,
+            (self.node, self.edge),
+            graphs.node,
+            columns,
+            self._keep,
+            self.reach,
+            eval_gradient,
+        )
+        self.problem_words = structure(words)
         self.strip_words = [address(array) for array in graphs.rows]
         slots = 8 if graphs.n_entries >= DENSE * batch.n_nodes else 4
         forms = self.node.form, self.edge.form, problem.dtype
@@ -91,30 +101,6 @@ class _Solver:
         """Copy an array to the device for as long as the solver lives; returns its address."""
         self.kept.append(upload(array))
         return self.kept[-1].data.ptr
-
-    def _problem_words(self, graphs: DeviceGraphs) -> NDArray:
-        """Fields of ``mgk::Problem``, each of eight bytes."""
-        problem, node, edge = self.problem, self.node, self.edge
-        limits, none = np.finfo(problem.dtype), np.zeros(1, problem.dtype)
-        tiny, epsilon = float(limits.tiny) * 1e10, float(limits.eps) * 8
-        reals = np.array([problem.tol, tiny, epsilon, min(self.reach, float(limits.max) / 4)])
-        edge_columns = (none, none, edge.values, edge.slopes, edge.theta)
-        words = [
-            *map(address, graphs.first),
-            *map(self._keep, node_columns(problem, graphs.node)),
-            *map(address, graphs.last),
-            *map(self._keep, (node.values, node.slopes, node.theta)),
-            node.n_labels,
-            *map(self._keep, edge_columns),
-            edge.n_labels,
-            *reals.view(np.uint64),
-            problem.max_iter,
-            problem.min_steps,
-            problem.n_categories if self.eval_gradient else 0,
-            problem.trainable_stop,
-            self.n_theta,
-        ]
-        return structure(words)
 
     def __call__(self, pairs: NDArray, nodal: NodalTarget | None = None) -> Solution:
         """Solve a list of pairs; answers come in its order, and lie where it lies."""

@@ -17,7 +17,6 @@ from sklearn_mgk.solver.device_layout import (
     RowEdges,
     arcs,
     bonds,
-    entry_records,
     sort_entries,
 )
 from sklearn_mgk.solver.device_plan import (
@@ -26,6 +25,7 @@ from sklearn_mgk.solver.device_plan import (
     StripGraphs,
     rank_for_strips,
 )
+from sklearn_mgk.solver.device_problem import graph_columns
 from sklearn_mgk.solver.layout import Order, colour_order, plain_order
 from sklearn_mgk.solver.problem import Problem
 from sklearn_mgk.solver.topology import topology
@@ -98,14 +98,7 @@ def _bring(
     batch, edges = problem.batch, topology(problem.batch)
     order = colour_order(batch)
     entries = sort_entries(batch, edges, order, edge.key)
-    labels, none = node.labels[entries.node], np.zeros(1, problem.dtype)
-    node_labels = (labels.astype(np.int32), none) if node.is_table else (none, labels)
-    first = (
-        batch.node_ptr.astype(np.int32),
-        entries.row_ptr,
-        entry_records(entries, edge.labels, problem.dtype),
-    )
-    last = (entries.local, entries.has_loop, order.n_red.astype(np.int32), *node_labels)
+    first, last = graph_columns(problem, node, edge, entries, order.n_red)
     rows = _rows(problem, edge, order, entries)
     n_entries = np.add.reduceat(np.diff(entries.row_ptr), batch.node_ptr[:-1]).astype(np.int64)
     is_bipartite = order.n_red.astype(np.int64) < batch.sizes

@@ -70,15 +70,35 @@ def sort_entries(
     key : ndarray of shape (n_edges,) or None
         Attribute that windows go by.
     """
+    count = np.bincount(topology.source, minlength=batch.n_nodes)
+    black = order.position >= order.n_red.astype(np.int64)[batch.node_graph]
+    rounds = -(count // -ROUND)
+    node = sort_by(batch.node_graph, black, rounds.max(initial=0) - rounds)
+    return entries_in_order(batch, topology, node, key)
+
+
+def entries_in_order(
+    batch: GraphBatch, topology: Topology, node: NDArray, key: NDArray | None
+) -> Entries:
+    """Sort entries by node, in a given order of the nodes, and then as `sort_entries` does.
+
+    Parameters
+    ----------
+    batch : GraphBatch
+        The graphs.
+    topology : Topology
+        Edges seen from both ends.
+    node : ndarray of shape (n_nodes,)
+        Row of the batch's node columns at each position.
+    key : ndarray of shape (n_edges,) or None
+        Attribute that windows go by.
+    """
     if len(topology.source) > MAX_ENTRIES:
         raise ValueError(
             f"the graphs have {len(topology.source)} entries (directions of edges), and the CUDA "
             f"solver counts up to {MAX_ENTRIES}: give fewer graphs at a time"
         )
     count = np.bincount(topology.source, minlength=batch.n_nodes)
-    black = order.position >= order.n_red.astype(np.int64)[batch.node_graph]
-    rounds = count // ROUND
-    node = sort_by(batch.node_graph, black, rounds.max(initial=0) - rounds)
     position = inverse_of(node)
     second = position[topology.target] if key is None else _ranks(key)[topology.edge]
     sort = sort_by(position[topology.source], second)
@@ -151,12 +171,16 @@ def entry_records(entries: Entries, labels: NDArray, dtype: np.dtype) -> NDArray
     dtype : numpy.dtype
         Type of the solve.
     """
-    shared = {"column": entries.column, "weight": entries.weight}
-    n, own = len(entries.column), labels[entries.edge]
-    if labels.ndim == 1:
+    return label_records(labels[entries.edge], entries.weight, entries.column, dtype)
+
+
+def label_records(own: NDArray, weight: NDArray, column: NDArray, dtype: np.dtype) -> NDArray:
+    """Lay out the labels, weights and columns of entries; ``own`` has one row for each of them."""
+    n, shared = len(weight), {"column": column, "weight": weight}
+    if own.ndim == 1:
         fields = [("column", "i4"), ("code", "i4"), ("weight", dtype)]
         return records(n, fields, code=own, **shared)
-    fields = [("column", "i4"), ("weight", dtype), ("features", dtype, labels.shape[1:])]
+    fields = [("column", "i4"), ("weight", dtype), ("features", dtype, own.shape[1:])]
     return records(n, fields, features=own, **shared)
 
 

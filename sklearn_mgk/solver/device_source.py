@@ -71,10 +71,7 @@ struct {name}_code {{
 }};
 """
 
-_ENTRY = """\
-using Real = {real};
-
-{kernels}
+_ENTRY = """
 extern "C" __global__ void __launch_bounds__({threads}, {blocks}) solve(
     const __grid_constant__ mgk::Problem<Real> problem, const __grid_constant__ mgk::Strips strips,
     const __grid_constant__ mgk::Work work, const __grid_constant__ mgk::Results<Real> results) {{
@@ -208,11 +205,18 @@ def solver_source(node: KernelForm, edge: KernelForm, dtype: np.dtype, kernel: K
     kernel : BlockKernel, GridKernel or StripKernel
         What is compiled.
     """
-    kernels, names = "", {}
+    text, names = base_kernels(node, edge, dtype)
+    entry = _ENTRY.format(threads=kernel.threads, blocks=kernel.blocks, call=kernel.call(**names))
+    return headers(HEADERS) + text + entry
+
+
+def base_kernels(node: KernelForm, edge: KernelForm, dtype: np.dtype) -> tuple[str, dict[str, str]]:
+    """Return the text of the type ``Real`` and of generated base kernels, and their types."""
+    text, names = f"using Real = {REAL[dtype]};\n\n", {}
     for name, form in (("node", node), ("edge", edge)):
         names[name] = f"{name}_code" if form.source else f"mgk::Table<Real, {form.n_free}>"
         if form.source:
-            kernels += _CODE.format(
+            text += _CODE.format(
                 name=name,
                 source=form.source,
                 n_free=form.n_free,
@@ -221,22 +225,16 @@ def solver_source(node: KernelForm, edge: KernelForm, dtype: np.dtype, kernel: K
                 has_windows=str(form.key >= 0).lower(),
                 key=max(form.key, 0),
             )
-    return _headers() + _ENTRY.format(
-        real=REAL[dtype],
-        kernels=kernels,
-        threads=kernel.threads,
-        blocks=kernel.blocks,
-        call=kernel.call(**names),
-    )
+    return text, names
 
 
 @cache
-def _headers() -> str:
-    """All headers as one text: compile caches then see every change."""
+def headers(names: tuple[str, ...]) -> str:
+    """Return some headers as one text: compile caches then see every change."""
     folder = files("sklearn_mgk.cuda")
     lines = [
         line
-        for name in HEADERS
+        for name in names
         for line in (folder / f"{name}.cuh").read_text().splitlines(keepends=True)
         if not line.startswith(("#pragma once", '#include "'))
     ]

@@ -74,7 +74,7 @@ def test_entries_are_the_adjacency_matrices(problem, has_key):
     for g in range(len(batch)):
         rows = slice(batch.node_ptr[g], batch.node_ptr[g + 1])
         n, n_red, local = batch.sizes[g], int(order.n_red[g]), entries.local[rows]
-        rounds = degree[rows] // ROUND
+        rounds = -(degree[rows] // -ROUND)
         for colour in (rounds[:n_red], rounds[n_red:]):
             assert (np.diff(colour) <= 0).all()
         own = slice(entries.row_ptr[rows.start], entries.row_ptr[rows.stop])
