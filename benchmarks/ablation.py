@@ -78,6 +78,10 @@ class Workload:
         given = {**self.kernel.get_params(deep=False), "dtype": "float32", "tol": 1e-7, **settings}
         return make_problem(MarginalizedGraphKernel(**given), self.batch)
 
+    def anew(self) -> Workload:
+        """Copy without what solvers keep on the graphs."""
+        return replace(self, batch=pickle.loads(pickle.dumps(self.batch)))
+
     def all_pairs(self) -> np.ndarray:
         return np.stack(np.triu_indices(len(self.batch)), axis=1)
 
@@ -151,7 +155,8 @@ def measure_all(options) -> list[dict]:
 def iterations_of_all(work: Workload) -> np.ndarray:
     """Count the iterations of all pairs, without elimination as in the paper."""
     with without(("elimination", "strips")):
-        return get_backend("cuda").solver(work.problem(), False)(work.all_pairs()).iterations
+        solve = get_backend("cuda").solver(work.anew().problem(), False)
+        return solve(work.all_pairs()).iterations
 
 
 def steps(work: Workload, warps: int) -> Iterator[tuple[str, Callable]]:
@@ -176,33 +181,32 @@ def by_techniques(work: Workload, techniques: Techniques):
 @contextmanager
 def by_package(work: Workload, left_out: tuple[str, ...]):
     with without(left_out):
-        yield get_backend("cuda").solver(work.problem(), False), work.n_entries()
+        yield get_backend("cuda").solver(work.anew().problem(), False), work.n_entries()
 
 
 @contextmanager
 def without(left_out: tuple[str, ...]):
     """Leave something of the package's solver out for a while."""
-    from sklearn_mgk.solver import cuda
+    from sklearn_mgk.solver import cuda, cuda_graphs
     from sklearn_mgk.solver.layout import plain_order
 
-    def no_strips(xp, graphs, pairs):
-        pairs, swapped, fits = orient(xp, graphs, pairs)
-        return pairs, swapped, xp.zeros_like(fits)
+    def no_strips(xp, graphs, pairs, room):
+        return orient(xp, graphs, pairs, -1)
 
     orient = cuda.orient_for_strips
     instead = {
-        "windows": ("find_reach", lambda *_: None),
-        "elimination": ("colour_order", lambda batch, _: plain_order(batch)),
-        "strips": ("orient_for_strips", no_strips),
+        "windows": (cuda, "find_reach", lambda *_: None),
+        "elimination": (cuda_graphs, "colour_order", plain_order),
+        "strips": (cuda, "orient_for_strips", no_strips),
     }
-    before = {name: getattr(cuda, name) for name, _ in instead.values()}
+    before = [(module, name, getattr(module, name)) for module, name, _ in instead.values()]
     try:
         for part in left_out:
-            setattr(cuda, *instead[part])
+            setattr(*instead[part])
         yield
     finally:
-        for name, value in before.items():
-            setattr(cuda, name, value)
+        for place in before:
+            setattr(*place)
 
 
 def measure(solve, cost: np.ndarray, work: Workload, iterations: np.ndarray, limit: float) -> dict:

@@ -136,7 +136,7 @@ def run_on_host(form, pairs, folder, n_blocks=2):
     taken = keep(np.zeros(1, np.int64)) if form.techniques.dynamic else 0
     # Whatever memory held before must not matter.
     workspace = keep(np.full(n_blocks * stride, np.nan, dtype))
-    work = [keep(first), keep(second), len(pairs), taken, workspace, stride]
+    work = [keep(first), keep(second), len(pairs), taken, workspace, stride, 0]
     values = np.full(len(pairs), np.nan)
     outcome, iterations = (np.full(len(pairs), -1, np.int32) for _ in range(2))
     results = [values.ctypes.data, 0, outcome.ctypes.data, iterations.ctypes.data, 0, 0, 0, 0]
