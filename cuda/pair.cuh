@@ -5,7 +5,7 @@
 //   W_(i,i2),(j,j2) = A_ij A'_i2j2 k_e(ij, i2j2).
 //
 // All vectors are matrices of a row for each node of G and a column for each node of G'; who owns
-// which entry says `Owned`. Product nodes with V = 0 have no equation: D/V and its inverse are 0
+// which entry says `Owned`. Product nodes with V = 0 have no equation: D/V and what stands for its inverse are 0
 // there, so that no direction of the solver ever reaches them.
 
 #pragma once
@@ -23,10 +23,15 @@ struct Vectors {
   T* r;         // [rows][ld] residual
   T* y;         // [rows][ld] W p
   T* diagonal;  // [rows][ld] D/V, or 0 where V = 0
-  T* inverse;   // [rows][ld] Jacobi preconditioner, or 0 where V = 0; strips have none
   T* x;         // [rows][ld] solution
   T* z;         // [rows][ld] adjoint solution; only with derivatives
 };
+
+// Inverse of an entry of the diagonal, 0 where there is no equation.
+template <typename T>
+__device__ T inverse(T diagonal) {
+  return diagonal > 0 ? T(1) / diagonal : T(0);
+}
 
 // Up to so many slots, rows are taken to be so short that fetching their entries together costs more
 // than it saves.
@@ -82,7 +87,6 @@ struct Pair {
   const Edge edge;
   const int first, second, last;  // first node of G and of G', and the end of the latter's
   const Owned<Team> owned;
-  const bool has_loops;
   Vectors<T> v;
 
   __device__ Pair(Team& team, const Problem<T>& problem, int g, int h, T* memory, T* p_memory)
@@ -90,11 +94,10 @@ struct Pair {
         first(problem.node_ptr[g]), second(problem.node_ptr[h]), last(problem.node_ptr[h + 1]),
         owned(team, problem.node_ptr[g + 1] - first, problem.n_red[g], last - second,
               [&](int group) { return 1 + (most_entries(group) + ROUND - 1) / ROUND; },
-              [&](int i) { return problem.row_ptr[first + i] + ROW_COST * i; }),
-        has_loops(problem.has_loop[g] && problem.has_loop[h]) {
+              [&](int i) { return problem.row_ptr[first + i] + ROW_COST * i; }) {
     const Index size = Index(owned.n_rows) * owned.ld;
     v = {p_memory, memory, memory + size, memory + 2 * size,
-         memory + 3 * size, memory + 4 * size, memory + 5 * size};
+         memory + 3 * size, memory + 4 * size};
   }
 
   __device__ const Entry* entries() const { return static_cast<const Entry*>(problem.entries); }
@@ -110,31 +113,12 @@ struct Pair {
   __device__ bool leads() const { return team.leads(); }
   __device__ void wait() const { team.wait(); }
 
-  // Edge kernel times weights between the self-loops of two nodes.
-  __device__ T loops(int i, int column) const {
-    T total = 0;
-    const int row = first + i, other = second + column;
-    for (int e = problem.row_ptr[row]; e < problem.row_ptr[row + 1]; ++e) {
-      const Entry own = entries()[e];
-      if (own.column != i) continue;
-      for (int k = problem.row_ptr[other]; k < problem.row_ptr[other + 1]; ++k) {
-        const Entry theirs = entries()[k];
-        if (theirs.column == column)
-          total += own.weight * theirs.weight * edge.value(own.label(), theirs.label());
-      }
-    }
-    return total;
-  }
-
-  // Fill the diagonal and the preconditioner.
+  // Fill the diagonal.
   __device__ void prepare() {
     owned.each(ALL_ROWS, [&](int i, int column, Place at) {
       const T value = node.value(node.load(first + i), node.load(second + column));
       const T d = problem.degree[first + i] * problem.degree[second + column];
-      const bool inside = value > T(problem.tiny);
-      v.diagonal[at] = inside ? d / value : T(0);
-      v.inverse[at] = !inside ? T(0)
-                      : has_loops ? T(1) / (d / value - loops(i, column)) : value / d;
+      v.diagonal[at] = value > T(problem.tiny) ? d / value : T(0);
     });
   }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Conjugate gradients with the Jacobi preconditioner M, by a team of threads:
+// Conjugate gradients with the preconditioner M = diag(D/V), by a team of threads:
 //
 //   Z x = b,   stopped at  r.M^-1 r <= tol^2 b.M^-1 b.
 //
@@ -31,8 +31,8 @@ __device__ End conjugate_gradients(const Pair& pair, const T* quantity, T* x) {
   T part = 0;
   owned.each(ALL_ROWS, [&](int i, int column, Place at) {
     const T own = b(i, column);
-    part += own * own * v.inverse[at];
-    v.p[at] = v.inverse[at] * own;  // the black rows count
+    part += own * own * inverse(v.diagonal[at]);
+    v.p[at] = inverse(v.diagonal[at]) * own;  // the black rows count
   });
   const double goal = pair.problem.tol * pair.problem.tol * team.sum(part);
   if (eliminates) {
@@ -45,7 +45,7 @@ __device__ End conjugate_gradients(const Pair& pair, const T* quantity, T* x) {
     const T residual = b(i, column) + (eliminates ? v.y[at] : T(0));
     x[at] = 0;
     v.r[at] = residual;
-    v.p[at] = v.inverse[at] * residual;
+    v.p[at] = inverse(v.diagonal[at]) * residual;
     part += residual * v.p[at];
   });
   double rz = team.sum(part);  // its barriers also say that p is complete
@@ -57,7 +57,7 @@ __device__ End conjugate_gradients(const Pair& pair, const T* quantity, T* x) {
     }
     if (eliminates) {
       pair.multiply(BLACK);
-      owned.each(BLACK, [&](int i, int column, Place at) { v.p[at] = v.inverse[at] * v.y[at]; });
+      owned.each(BLACK, [&](int i, int column, Place at) { v.p[at] = inverse(v.diagonal[at]) * v.y[at]; });
       team.wait();  // the black rows of p are complete
     }
     pair.multiply(RED);
@@ -78,14 +78,14 @@ __device__ End conjugate_gradients(const Pair& pair, const T* quantity, T* x) {
       x[at] += alpha * v.p[at];
       const T residual = v.r[at] - alpha * v.y[at];
       v.r[at] = residual;
-      part += residual * residual * v.inverse[at];
+      part += residual * residual * inverse(v.diagonal[at]);
     });
     const double next = team.sum(part);
     const T beta = T(next / rz);
     rz = next;
     ++end.iterations;
     owned.each(RED, [&](int i, int column, Place at) {
-      v.p[at] = v.inverse[at] * v.r[at] + beta * v.p[at];
+      v.p[at] = inverse(v.diagonal[at]) * v.r[at] + beta * v.p[at];
     });
     team.wait();  // p is complete
   }

@@ -39,7 +39,6 @@ struct Problem {
   const T* stop_slope;     // (n_nodes) derivative of q by log q, over q
   const int* category;     // (n_nodes) trainable starting probability, -1 for none
   const int* local;        // (n_nodes) number of the node in the graph as it came
-  const int* has_loop;     // (n_graphs) whether there is a self-loop
   const int* n_red;        // (n_graphs) red nodes; all nodes where the graph is not bipartite
   Columns<T> node, edge;
   double tol;              // residual at which a solve ends, relative to the right-hand side

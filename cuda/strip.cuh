@@ -282,7 +282,6 @@ struct Strip {
     return sum;
   }
 
-  __device__ static T inverse(T diagonal) { return diagonal > 0 ? T(1) / diagonal : T(0); }
 
   // Call f(a, b, at) for each row of the lane's column: nodes of G and of G', and their place.
   template <class F>

@@ -36,7 +36,7 @@ __device__ T prepare(const Strip<T, Node, Edge, WARPS, SLOTS>& s, const T* quant
     const int row = s.strips.row_node[s.first + i], at = i * LANES + s.lane;
     const T v = s.node.value(s.node.load(row), label);
     const T own = v > T(s.problem.tiny) ? s.problem.degree[row] * column_degree / v : T(0);
-    const T b = quantity[row] * column_quantity, scaled = s.inverse(own) * b;
+    const T b = quantity[row] * column_quantity, scaled = inverse(own) * b;
     s.v.diagonal[at] = own;
     sum += b * scaled;
     if (i < s.n_red) s.v.r[at] = b;
@@ -71,7 +71,7 @@ __device__ End conjugate_gradients(const Strip<T, Node, Edge, WARPS, SLOTS>& s, 
     const int at = i * LANES + s.lane;
     if (has_black) r[at] += y[at];
     if constexpr (KEEP) x[at] = 0;
-    p[at] = s.inverse(diagonal[at]) * r[at];
+    p[at] = inverse(diagonal[at]) * r[at];
     sum += r[at] * p[at];
   }
   T rz = s.segment_sum(sum);
@@ -112,7 +112,7 @@ __device__ End conjugate_gradients(const Strip<T, Node, Edge, WARPS, SLOTS>& s, 
     for (int i = 0; i < n_red; ++i) {
       const int at = i * LANES + s.lane;
       r[at] -= alpha * y[at];
-      sum += r[at] * r[at] * s.inverse(diagonal[at]);
+      sum += r[at] * r[at] * inverse(diagonal[at]);
     }
     const T next = s.segment_sum(sum);
     const T beta = active ? next / rz : T(0);
@@ -124,7 +124,7 @@ __device__ End conjugate_gradients(const Strip<T, Node, Edge, WARPS, SLOTS>& s, 
     s.wait();  // all have read p
     for (int i = 0; i < n_red; ++i) {
       const int at = i * LANES + s.lane;
-      p[at] = s.inverse(diagonal[at]) * r[at] + beta * p[at];
+      p[at] = inverse(diagonal[at]) * r[at] + beta * p[at];
     }
   }
   if (!isfinite(rz) || !isfinite(goal)) end.outcome = NOT_FINITE;

@@ -138,4 +138,4 @@ def _ranked(
         # Code takes several rounds of entries, so that the last number serves all.
         most = np.where(most > STRIP_ENTRIES, most, np.minimum(most, slots[-1]))
     n_red = rows.n_red.astype(np.int64)
-    return rank_for_strips(batch.sizes, most, n_red, entries.has_loop > 0, slots)
+    return rank_for_strips(batch.sizes, most, n_red, slots)

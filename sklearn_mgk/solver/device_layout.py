@@ -41,8 +41,6 @@ class Entries:
         Row of the batch's edge columns.
     weight : ndarray of shape (n_entries,)
         Edge weight.
-    has_loop : ndarray of shape (n_graphs,), int32
-        Whether a graph has a self-loop.
     """
 
     node: NDArray
@@ -51,7 +49,6 @@ class Entries:
     column: NDArray
     edge: NDArray
     weight: NDArray
-    has_loop: NDArray
 
 
 def sort_entries(
@@ -103,7 +100,6 @@ def entries_in_order(
     second = position[topology.target] if key is None else _ranks(key)[topology.edge]
     sort = sort_by(position[topology.source], second)
     first = batch.node_ptr[topology.graph[sort]]
-    loops = topology.graph[topology.source == topology.target]
     return Entries(
         node=node,
         local=(node - batch.node_ptr[batch.node_graph]).astype(np.int32),
@@ -111,7 +107,6 @@ def entries_in_order(
         column=(position[topology.target[sort]] - first).astype(np.int32),
         edge=topology.edge[sort],
         weight=topology.weight[sort],
-        has_loop=(np.bincount(loops, minlength=len(batch)) > 0).astype(np.int32),
     )
 
 

@@ -21,7 +21,7 @@ MAX_THREADS = 768
 ENTRIES_A_THREAD = 8
 """Entries of a vector for each thread from which a larger block is taken."""
 
-VECTORS, VECTORS_WITH_GRADIENT = 6, 7
+VECTORS, VECTORS_WITH_GRADIENT = 5, 6
 """Vectors of a pair, as in ``cuda/pair.cuh``."""
 
 MEMORY = ("GLOBAL", "SHARED_P", "SHARED")
@@ -102,8 +102,6 @@ class StripGraphs:
         Lanes of a strip for the graph.
     size, n_red : array of int64
         Nodes, and those that are unknowns where the graph stands along the rows.
-    has_loop : array of bool
-        Whether there is a self-loop.
     """
 
     rank: Any
@@ -111,7 +109,6 @@ class StripGraphs:
     lanes: Any
     size: Any
     n_red: Any
-    has_loop: Any
 
 
 @dataclass(frozen=True)
@@ -299,7 +296,7 @@ def _cuts(xp, kind) -> list[int]:
 
 
 def rank_for_strips(
-    size: NDArray, most: NDArray, n_red: NDArray, has_loop: NDArray, slots: tuple[int, ...]
+    size: NDArray, most: NDArray, n_red: NDArray, slots: tuple[int, ...]
 ) -> StripGraphs:
     """Say how each graph may stand in strips.
 
@@ -309,8 +306,6 @@ def rank_for_strips(
         Nodes of each graph, and entries of the node that has the most.
     n_red : ndarray of shape (n_graphs,)
         Nodes that are unknowns where the graph stands along the rows.
-    has_loop : ndarray of shape (n_graphs,), bool
-        Whether there is a self-loop.
     slots : tuple of int
         Numbers of entries in registers that there are kernels for.
     """
@@ -329,7 +324,7 @@ def rank_for_strips(
         rank[members] = n_ranks + own
         n_ranks += own.max() + 1
     lanes = np.where(is_lane, WARP * np.array(STRIP_WARPS)[warps * is_lane], 0)
-    return StripGraphs(rank, kind, lanes, size, n_red, has_loop)
+    return StripGraphs(rank, kind, lanes, size, n_red)
 
 
 def _share_lanes(size: NDArray) -> NDArray:
@@ -375,7 +370,7 @@ def orient_for_strips(xp, graphs: StripGraphs, pairs, room: float):
     pairs = xp.where(swapped, pairs[::-1], pairs)
     numbers = _height(graphs)[pairs[0]] * graphs.lanes[pairs[1]]
     fits = (graphs.size[pairs[0]] <= STRIP_ROWS) & (graphs.kind[pairs[1]] >= 0) & (numbers <= room)
-    return pairs, swapped, fits & ~(graphs.has_loop[pairs[0]] & graphs.has_loop[pairs[1]])
+    return pairs, swapped, fits
 
 
 def _height(graphs: StripGraphs):

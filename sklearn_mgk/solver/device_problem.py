@@ -41,7 +41,7 @@ def graph_columns(
         entries.row_ptr,
         entry_records(entries, edge.labels, problem.dtype),
     )
-    return first, (entries.local, entries.has_loop, n_red.astype(np.int32), *node_labels)
+    return first, (entries.local, n_red.astype(np.int32), *node_labels)
 
 
 def problem_words(

@@ -88,7 +88,7 @@ def test_runs_agree_to_the_last_bit(solver, dtype):
 def test_no_room_for_vectors_is_an_error_that_says_so(solver, monkeypatch):
     real = solver.device_limits()
     monkeypatch.setattr(solver, "device_limits", lambda: {**real, "shared_all": 4 << 10})
-    monkeypatch.setattr(solver, "free_memory", lambda: 1000)
+    monkeypatch.setattr("sklearn_mgk.solver.cuda_launch.free_memory", lambda: 1000)
     with pytest.raises(MemoryError, match=r"needs .* GB of device memory.*backend='cpu'"):
         make_kernel("delta", "smooth", "cuda")(as_batch(LARGE))
 

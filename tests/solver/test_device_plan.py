@@ -153,7 +153,7 @@ def all_pairs(n):
     return np.stack(np.triu_indices(n))
 
 
-@given(sizes=sizes, n_vectors=st.sampled_from([6, 7]), itemsize=st.sampled_from([4, 8]))
+@given(sizes=sizes, n_vectors=st.sampled_from([5, 6]), itemsize=st.sampled_from([4, 8]))
 def test_each_pair_is_in_one_block_launch_that_has_room(sizes, n_vectors, itemsize):
     size = np.array(sizes)
     graphs = BlockGraphs(size, 3 * size, size % 2 == 0)
@@ -179,12 +179,11 @@ def test_each_pair_is_in_one_strip_that_has_room(sizes, seed, wanted):
     rng, size = np.random.default_rng(seed), np.array(sizes)
     most = rng.integers(1, 12, len(size))
     n_red = np.where(rng.random(len(size)) < 0.5, size, -(-size // 2))
-    ranked = rank_for_strips(size, most, n_red, rng.random(len(size)) < 0.2, SLOTS)
+    ranked = rank_for_strips(size, most, n_red, SLOTS)
     pairs = all_pairs(len(size))
     oriented, swapped, fits = orient_for_strips(np, ranked, pairs, ROOM)
     small = (size <= WARP) & (most <= SLOTS[-1])
-    loops = ranked.has_loop[pairs[0]] & ranked.has_loop[pairs[1]]
-    assert fits[small[pairs].all(axis=0) & ~loops].all()
+    assert fits[small[pairs].all(axis=0)].all()
     if not fits.any():
         return
     plan = plan_strips(np, ranked, oriented[:, fits], swapped[fits], SLOTS, 4, wanted)
@@ -206,7 +205,7 @@ def test_each_pair_is_in_one_strip_that_has_room(sizes, seed, wanted):
 
 def test_large_graphs_and_many_entries_take_no_strips():
     size, most = np.array([10, 200, 20, 10]), np.array([3, 3, 99, 3])
-    ranked = rank_for_strips(size, most, size, np.zeros(4, bool), SLOTS)
+    ranked = rank_for_strips(size, most, size, SLOTS)
     assert ranked.kind.tolist()[1:3] == [-1, -1]
     assert not orient_for_strips(np, ranked, np.array([[1], [0]]), ROOM)[2].any()
     assert max(STRIP_WARPS) * WARP < 200

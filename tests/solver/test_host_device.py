@@ -82,6 +82,7 @@ def test_values_and_gradients(solver, team, form, monkeypatch):
 def test_strips(solver, form, monkeypatch):
     monkeypatch.setattr(device_labels, "MAX_TABLE_LABELS", 10**6 if form == "table" else 0)
     graphs = [path(5), path(9), *(random_graph(n, 3 / n, n) for n in (4, 12, 33))]
+    graphs += [random_graph(8, 0.3, k, loops=True, parallel=True) for k in (1, 2)]
     problem, pairs = problem_of(graphs), all_pairs(len(graphs))
     launches = []
     start = solver.start
