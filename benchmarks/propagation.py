@@ -9,7 +9,6 @@ sparse_dot_mkl are left out where they are not installed; MKL is found by the va
 
 from __future__ import annotations
 
-import heapq
 import multiprocessing
 import os
 import time
@@ -24,20 +23,14 @@ from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, PredefinedSplit
 
-from sklearn_mgk import from_smiles
-from sklearn_mgk.plan import make_problem
 from sklearn_mgk.propagation import AnonymousWalkEmbedding, SpMMPlan, propagate, spmm
-from sklearn_mgk.propagation.matrices import as_rows_of
-from sklearn_mgk.propagation.partition import hybrid_metric, imbalance, walk_density
-from sklearn_mgk.solver import get_backend
-from sklearn_mgk.solver.schedule import estimate_cost
 
 COLUMNS = (16, 32, 64, 128)
 N = 100_000
 
 
 def main():
-    tables = {f.__name__: f for f in (products, plans, walks, accuracy, scheduler, memory)}
+    tables = {f.__name__: f for f in (products, plans, walks, accuracy, memory)}
     command = timing.parser(__doc__)
     command.add_argument("--tables", nargs="*", default=list(tables), choices=list(tables))
     command.add_argument("--repeats", type=int, default=5, help="calls of a round")
@@ -235,56 +228,6 @@ def accuracy(options) -> None:
         rows.append([name, *cells, f"{1e3 * took:.0f}", "≥ 0.80" if name == "cora" else ""])
     print("\nTest accuracy, C chosen on the validation nodes")
     timing.show(["graph", "features alone", "after two hops", "two hops, ms", "target"], rows)
-
-
-def scheduler(options) -> None:
-    """Compare cost models on pairs of the marginalized kernel.
-
-    The work of a pair is its entries times the iterations that it took. Pairs are sorted by a
-    model, the costly ones first, and cut into 132 blocks of equal predicted work, or handed out one
-    by one to the first of 132 workers that is free, as a GPU does it.
-    """
-    batch = from_smiles(workloads.smiles_with_bonds(options.data, "drugs"))
-    pairs = np.random.default_rng(0).integers(0, len(batch), (20_000, 2))
-    problem = make_problem(workloads.molecule_kernel(), batch)
-    iterations = get_backend("cpu").solver(problem, False)(pairs).iterations
-    A = as_rows_of(batch)
-    cost = estimate_cost(
-        np.add.reduceat(A.lengths, batch.node_ptr[:-1]), batch.sizes.astype(float), pairs
-    )
-    density = np.add.reduceat(walk_density(A, 8, 4, 0), batch.node_ptr[:-1]) / batch.sizes
-    of_pairs = density[pairs].sum(axis=1)
-    work = cost * iterations
-    models = {
-        "number of pairs, in any order": np.ones(len(pairs)),
-        "entries (degree alone)": cost,
-        "hybrid metric, α = 0.5": hybrid_metric(cost, of_pairs, 0.5),
-        "hybrid metric, α = 0.1": hybrid_metric(cost, of_pairs, 0.1),
-        "entries times density": cost * of_pairs,
-    }
-    rows = []
-    for name, model in models.items():
-        order = np.argsort(-model, kind="stable")
-        total = np.append(0, np.cumsum(model[order]))
-        blocks = np.searchsorted(total, np.linspace(0, total[-1], 133))
-        balance = imbalance(np.diff(np.append(0, np.cumsum(work[order]))[blocks]))
-        known = f"{np.corrcoef(model, work)[0, 1]:.3f}" if np.ptp(model) else "-"
-        rows.append([name, f"{balance:.2f}", f"{makespan(work[order], 132):.3f}", known])
-    print(
-        f"\n20,000 pairs of drugs, {iterations.min()} to {iterations.max()} iterations, mean "
-        f"{iterations.mean():.1f}; correlation of density and iterations "
-        f"{np.corrcoef(of_pairs, iterations)[0, 1]:.2f}"
-    )
-    header = ["sorted by", "cut: heaviest block over the mean", "handed out: end over the mean"]
-    timing.show([*header, "correlation with the work"], rows)
-
-
-def makespan(work, n_workers) -> float:
-    """End of the last of some workers, each taking the next item when it is free, over the mean."""
-    ends = [0.0] * n_workers
-    for item in work:
-        heapq.heapreplace(ends, ends[0] + item)
-    return max(ends) * n_workers / work.sum()
 
 
 def memory(options) -> None:

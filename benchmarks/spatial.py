@@ -28,7 +28,7 @@ import timing  # first: sets the number of threads
 
 from sklearn_mgk import MarginalizedGraphKernel, Tent, from_structures, read_structures
 from sklearn_mgk.base_kernels import KroneckerDelta, SquaredExponential
-from sklearn_mgk.base_kernels.codegen import numba_module
+from sklearn_mgk.base_kernels.codegen.numba import numba_module
 from sklearn_mgk.graphs import GraphBatch
 from sklearn_mgk.plan import make_problem
 from sklearn_mgk.solver import cpu, factored, get_backend

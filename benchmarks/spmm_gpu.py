@@ -3,10 +3,12 @@
 
 Matrices are the npz files of a folder that `propagation_graphs.py` writes, and power laws made
 here. float32, row-major, on the device; a time is the median of --repeats batches of ten products
-between two events, so that the plan counts for nothing; its time stands apart. cuSPARSE is called
-through torch (CSR) and through CuPy, with X in its own layout (Fortran) and in ours; where the
-algorithms of cuSPARSE can be chosen through CuPy's bindings they are all tried. "graph" is our best
-variant and torch replayed from a captured CUDA graph: without the overhead of calls.
+between two events. "default" is SpMMPlan(A, backend="cuda").multiply(X, out=Y), as users call it;
+the ratios below the tables are its own, without its plan and with a share of it. Variants are bare
+launches of one engine each. cuSPARSE is called through torch (CSR) and through CuPy, with X in its
+own layout (Fortran) and in ours; where the algorithms of cuSPARSE can be chosen through CuPy's
+bindings they are all tried. "graph" is the default and torch replayed from a captured CUDA graph:
+without the overhead of calls.
 A case that fails is reported, and the next one runs.
 """
 
@@ -24,6 +26,7 @@ from scipy import sparse
 from scipy.stats import gmean
 
 from sklearn_mgk.propagation import SpMMPlan
+from sklearn_mgk.propagation.cuda import CUDABackend
 
 COLUMNS = (16, 32, 64, 128)
 # Engine, columns of a lane (None: the widest load), rows of X on their way.
@@ -52,25 +55,24 @@ def main():
     command.add_argument("--skip-checks", action="store_true")
     options = command.parse_args()
     for arguments in VARIANTS.values():
-        prepare(power_law(1000, 5), *arguments)  # compiles what plans need
+        prepare(power_law(40_000, 5), *arguments)  # compiles what plans need
     if not options.skip_checks:
         show_checks()
     matrices = dict(load(options))
-    rows, plans, ratios, gains = [], [], [], []
+    rows, plans, cases = [], [], []
     for name, make in matrices.items():
         found = attempt(time_matrix, make, options)
         if isinstance(found, str):
             rows.append([name, found])
             continue
-        A, prepared, times = found
-        plans.append(plan_row(name, A, prepared))
+        A, prepared, costs, times = found
+        plans.append(plan_row(name, A, prepared, costs))
         for n_columns, own, peers, captured in times:
             rows.append(table_row(name, A, n_columns, own, peers, captured))
-            if own and peers:
-                ratios.append((name, n_columns, min(peers.values()) / min(own.values())))
-            if "degree" in own and "dual" in own:
-                gains.append(own["degree"] / own["dual"])
-    show(rows, plans, ratios, gains)
+            if "default" in own and peers:
+                cases.append((name, n_columns, own, min(peers.values()), costs))
+    show(rows, plans)
+    show_ratios(cases)
 
 
 def load(options):
@@ -99,6 +101,32 @@ def prepare(A, engine, vec, ways):
     product = plan._product
     product.vec, product.ways = vec, ways
     return product, plan.summary
+
+
+def costs_of(A) -> tuple[float, float, float]:
+    """Seconds of planning, of planning and bringing A to the device, and of the latter by CuPy."""
+    import cupy as cp
+    from cupyx.scipy import sparse as device
+
+    def whole():
+        plan = SpMMPlan(A, backend="cuda")
+        cp.cuda.Device().synchronize()
+        return plan
+
+    def alone(plan, backend):
+        plan._rows.__dict__.pop("lengths", None)
+        plan._product.__dict__.pop("degrees", None)
+        backend.engine(plan._product)
+        plan._product.follow(plan._make_partition(backend.n_blocks(plan._rows)))
+        cp.cuda.Device().synchronize()
+
+    def by_cupy():
+        device.csr_matrix(sparse.csr_matrix(A))
+        cp.cuda.Device().synchronize()
+
+    plan, backend = whole(), CUDABackend()
+    calls = lambda: alone(plan, backend), whole, by_cupy
+    return tuple(timing.seconds(call, 5) for call in calls)
 
 
 def show_checks() -> None:
@@ -153,7 +181,7 @@ def time_matrix(make, options):
         (n_columns, *time_columns(A, prepared, n_columns, options.repeats))
         for n_columns in options.columns
     ]
-    return A, prepared, times
+    return A, prepared, costs_of(A), times
 
 
 def time_columns(A, prepared, n_columns, repeats):
@@ -164,10 +192,14 @@ def time_columns(A, prepared, n_columns, repeats):
     x, y = cp.asarray(X), cp.empty((A.shape[0], n_columns), np.float32)
     checked = np.arange(0, A.shape[0], max(1, A.shape[0] // 500))
     expected = A[checked] @ X
-    own = {}
+    plan = SpMMPlan(A, backend="cuda")
+    calls = {"default": lambda: plan.multiply(x, out=y)}
     for name, (product, _) in prepared.items():
+        calls[name] = lambda product=product: product.launch(x, y)
+    own = {}
+    for name, call in calls.items():
         y.fill(np.nan)
-        seconds = attempt(event_seconds, lambda p=product: p.launch(x, y), repeats)
+        seconds = attempt(event_seconds, call, repeats)
         good = np.allclose(y[checked].get(), expected, rtol=1e-3, atol=1e-3)
         if isinstance(seconds, str) or not good:
             print(
@@ -185,8 +217,7 @@ def time_columns(A, prepared, n_columns, repeats):
             peers[name] = seconds
     captured = {}
     if own:
-        best = prepared[min(own, key=own.get)][0]
-        captured["ours"] = attempt(graph_seconds, lambda: best.launch(x, y), repeats)
+        captured["ours"] = attempt(graph_seconds, calls["default"], repeats)
     captured["torch"] = attempt(torch_graph_seconds, A, X, repeats)
     return own, peers, captured
 
@@ -334,43 +365,70 @@ def cell(times, name) -> str:
 
 def table_row(name, A, n_columns, own, peers, captured):
     """One line of the main table."""
-    cells = [cell(own, v) for v in VARIANTS] + [cell(peers, p) for p in PEERS]
-    ratio = f"{min(peers.values()) / min(own.values()):.2f}" if own and peers else "-"
+    cells = [cell(own, v) for v in ("default", *VARIANTS)] + [cell(peers, p) for p in PEERS]
+    known = "default" in own and peers
+    ratio = f"{min(peers.values()) / own['default']:.2f}" if known else "-"
     graphs = [cell(captured, which) for which in ("ours", "torch")]
-    moved = A.nnz * n_columns * 4 / min(own.values()) / 1e12 if own else float("nan")
+    moved = A.nnz * n_columns * 4 / own["default"] / 1e12 if known else float("nan")
     return [name, f"{A.nnz:,}", n_columns, *cells, ratio, *graphs, f"{moved:.2f}"]
 
 
-def plan_row(name, A, prepared):
+def plan_row(name, A, prepared, costs):
     """One line on the plans of a matrix."""
-    cells = []
+    cells = [f"{1e3 * seconds:.2f}" for seconds in costs]
     for variant in PLANS:
         if variant in prepared:
             s = prepared[variant][1]
             balance = f"{s.imbalance:.2f} ({s.imbalance_without:.2f})"
-            cells += [f"{1e3 * s.seconds:.1f}", balance, f"{s.n_dense} of {s.n_blocks}"]
+            cells += [f"{1e3 * s.seconds:.2f}", balance, f"{s.n_dense} of {s.n_blocks}"]
     products = [product for product, _ in prepared.values()]
-    return [name, *cells, ", ".join(f"{p.n_items} ({p.n_slots})" for p in products[: len(PLANS)])]
+    items = ", ".join(f"{p.n_items} ({p.n_slots})" for p in products[: len(PLANS)])
+    return [name, SpMMPlan(A, backend="cuda").summary.engine, *cells, items]
 
 
-def show(rows, plans, ratios, gains) -> None:
-    """Print the tables, means and losses."""
+def show(rows, plans) -> None:
+    """Print the tables."""
     print("\nA @ X, float32: ms")
-    header = ["matrix", "entries", "columns", *VARIANTS, *PEERS, "best peer : our best"]
-    timing.show([*header, "graph: ours", "graph: torch", "X read, TB/s"], rows)
+    header = ["matrix", "entries", "columns", "default", *VARIANTS, *PEERS, "best peer : default"]
+    timing.show([*header, "graph: default", "graph: torch", "X read, TB/s"], rows)
     print("\nPlans: time in ms, imbalance (of equal numbers of rows), dense blocks")
+    header = [
+        "matrix",
+        "default",
+        "default: ms",
+        "and A to the device: ms",
+        "CuPy, A to the device",
+    ]
     parts = [f"{v}: {what}" for v in PLANS for what in ("ms", "", "dense")]
-    timing.show(["matrix", *parts, "items (of them pieces of rows)"], plans)
-    if ratios:
-        values = [ratio for _, _, ratio in ratios]
-        print(f"geometric mean over {len(values)} cases: {gmean(values):.2f} (target 1.2)")
-        drawn = [ratio for name, _, ratio in ratios if " x " in name]
-        if drawn:
-            print(f"power laws and uniform columns alone: {gmean(drawn):.2f}")
-        losses = [f"{name}, {f} columns: {r:.2f}" for name, f, r in ratios if r < 1]
-        print("losses:", "; ".join(losses) or "none")
-    if gains:
-        print(f"degree : dual, geometric mean {gmean(gains):.3f}: what density adds")
+    timing.show([*header, *parts, "items (of them pieces of rows)"], plans)
+
+
+def show_ratios(cases) -> None:
+    """Print geometric means and losses of the default, and what single choices bring."""
+    if not cases:
+        return
+    print(f"\nBest peer over the default, geometric mean over {len(cases)} cases (target 1.2)")
+    for what, share in (
+        ("product alone", lambda plan, whole, by_cupy: (0, 0)),
+        ("with the plan over 1000 products", lambda plan, whole, by_cupy: (plan / 1000, 0)),
+        ("with the plan over 100 products", lambda plan, whole, by_cupy: (plan / 100, 0)),
+        ("with the plan over 10 products", lambda plan, whole, by_cupy: (plan / 10, 0)),
+        (
+            "with A brought to the device and the plan over 10 products, by CuPy for the peer",
+            lambda plan, whole, by_cupy: (whole / 10, by_cupy / 10),
+        ),
+    ):
+        ratios = {}
+        for name, n_columns, own, peer, costs in cases:
+            ours, theirs = share(*costs)
+            ratios[f"{name}, {n_columns}"] = (peer + theirs) / (own["default"] + ours)
+        losses = [f"{case}: {ratio:.2f}" for case, ratio in ratios.items() if ratio < 1]
+        print(f"{what}: {gmean(list(ratios.values())):.2f}; losses: {'; '.join(losses) or 'none'}")
+    best = [peer / min(own.values()) for _, _, own, peer, _ in cases]
+    print(f"best variant of each case, product alone: {gmean(best):.2f}")
+    for variant in ("heavy", "dual", "degree, chunks of 32"):
+        gains = [c[2]["degree"] / c[2][variant] for c in cases if {"degree", variant} <= set(c[2])]
+        print(f"degree : {variant}, geometric mean {gmean(gains):.3f}")
 
 
 if __name__ == "__main__":

@@ -2,10 +2,8 @@
 // The threads that solve a pair, and what they own of its matrices of a row for each node of G and a
 // column for each node of G'.
 //
-// A team is a block, or all blocks of the grid. Each block of a team of n owns every n-th row. 32
-// adjacent columns are a group. Where a block has more warps than groups, the warps are shared out
-// in proportion to the work of a row in each group, and a warp owns every row_step-th row of its
-// group; otherwise a warp owns whole groups. A lane owns one column.
+// A team is a block, or all blocks of the grid. 32 adjacent columns are a group; a lane owns one
+// column of it. The warps of a team get equal parts of the work.
 
 #pragma once
 
@@ -17,6 +15,37 @@ constexpr int MAX_WARPS = 32;
 
 // Columns of a matrix in whole groups.
 __device__ inline int round_up(int n_columns) { return (n_columns + WARP - 1) / WARP * WARP; }
+
+// Place of a number in shared memory, as instructions take it: from a pointer the compiler would
+// compute it anew for every load.
+#ifdef __CUDA_ARCH__
+using SharedPlace = unsigned;
+
+__device__ inline SharedPlace shared_place(const void* pointer) {
+  return SharedPlace(__cvta_generic_to_shared(pointer));
+}
+__device__ inline void load_shared(SharedPlace place, float& value) {
+  asm volatile("ld.shared.f32 %0, [%1];" : "=f"(value) : "r"(place));
+}
+__device__ inline void load_shared(SharedPlace place, double& value) {
+  asm volatile("ld.shared.f64 %0, [%1];" : "=d"(value) : "r"(place));
+}
+// The same pointer to shared memory, in a register: the compiler no longer knows where it is from.
+__device__ inline void* in_register(void* pointer) {
+  size_t place = __cvta_generic_to_shared(pointer);
+  asm volatile("" : "+l"(place));
+  return __cvta_shared_to_generic(place);
+}
+#else  // tests run threads of the host
+using SharedPlace = unsigned long long;
+
+inline SharedPlace shared_place(const void* pointer) { return SharedPlace(pointer); }
+inline void* in_register(void* pointer) { return pointer; }
+template <typename T>
+void load_shared(SharedPlace place, T& value) {
+  value = *reinterpret_cast<const T*>(place);
+}
+#endif
 
 // Sum over the lanes of a warp, the same number in each and in every run: the order is fixed.
 __device__ inline double warp_sum(double value) {
@@ -96,59 +125,91 @@ struct GridTeam {
   }
 };
 
+// Rows of a matrix: all, or those that are red, or black.
+enum Rows { ALL_ROWS, RED, BLACK };
+
+// What a warp owns: in group after group the rows from one to another. The groups stand one behind
+// the other, and every warp of the team gets an equal part of the work.
 template <class Team>
 struct Owned {
   using Place = typename Team::Place;
 
-  int n_rows, n_columns, n_groups;
+  struct Slice {
+    int end[2][2];  // [first, one after the last][group, row]
+  };
+
+  int n_rows, n_red, n_columns, n_groups;
   int ld;  // columns, rounded up to whole groups
-  int lane, first_group, group_step, first_row, row_step;
+  int lane;
+  const Slice* slices;  // [Rows] in shared memory
 
-  // work(group): cost of a row in a group.
-  template <class F>
-  __device__ Owned(const Team& team, int n_rows, int n_columns, F work)
-      : n_rows(n_rows), n_columns(n_columns), n_groups((n_columns + WARP - 1) / WARP),
-        ld(round_up(n_columns)), lane(threadIdx.x % WARP) {
-    share_out(threadIdx.x / WARP, blockDim.x / WARP, work);
-    first_row = first_row * team.size() + team.rank();
-    row_step *= team.size();
-  }
-
-  // Give a warp of a block its groups, and its rows of those that the block owns.
-  template <class F>
-  __device__ void share_out(int warp, int n_warps, F work) {
-    first_group = warp;
-    group_step = n_warps;
-    first_row = 0;
-    row_step = 1;
-    if (n_warps <= n_groups) return;
-    int total = 0;
+  // work(group): cost of a unit of rows in a group; cost(i): units of the rows before row i.
+  template <class Work, class Cost>
+  __device__ Owned(const Team& team, int n_rows, int n_red, int n_columns, Work work, Cost cost)
+      : n_rows(n_rows), n_red(n_red), n_columns(n_columns),
+        n_groups((n_columns + WARP - 1) / WARP), ld(round_up(n_columns)),
+        lane(threadIdx.x % WARP) {
+    __shared__ Slice shared[MAX_WARPS][3];
+    const int warp = threadIdx.x / WARP, n_warps = blockDim.x / WARP;
+    slices = shared[warp];
+    // Six lanes look for one end each.
+    const int rows = lane / 2 % 3, end = lane % 2, lo = first_row(rows), hi = last_row(rows);
+    Index total = 0;
     for (int group = 0; group < n_groups; ++group) total += work(group);
-    // Each group gets one warp, and its part of the others.
-    int end = 0;
-    for (first_group = 0; first_group < n_groups; ++first_group) {
-      row_step = 1 + (n_warps - n_groups) * work(first_group) / total;
-      first_row = warp - end;
-      end += row_step;
-      if (warp < end) break;  // past the last group the warp owns nothing
+    const Index units = cost(hi) - cost(lo), number = Index(team.rank()) * n_warps + warp + end;
+    Index target = total * units * number / (Index(team.size()) * n_warps);
+    int found = n_groups - 1, row = hi;
+    bool is_found = false;
+    for (int group = 0; group < n_groups; ++group) {
+      const Index part = work(group) * units;
+      if (!is_found && target < part) {
+        is_found = true;
+        found = group;
+        row = first_with(lo, hi, cost, cost(lo) + target * units / part);
+      }
+      if (!is_found) target -= part;
     }
-    group_step = n_groups;
+    if (lane < 6) {
+      shared[warp][rows].end[end][0] = found;
+      shared[warp][rows].end[end][1] = row;
+    }
+    __syncwarp();
   }
 
-  // Call f(i, column, place) for each entry in rows lo to hi that this thread owns.
+  // The first row before which there are so many units.
+  template <class Cost>
+  __device__ static int first_with(int lo, int hi, Cost cost, Index units) {
+    while (lo < hi) {
+      const int middle = (lo + hi) / 2;
+      if (cost(middle) >= units) hi = middle;
+      else lo = middle + 1;
+    }
+    return lo;
+  }
+
+  __device__ int first_row(int rows) const { return rows == BLACK ? n_red : 0; }
+  __device__ int last_row(int rows) const { return rows == RED ? n_red : n_rows; }
+
+  // Call f(group, from, to) for the rows that this warp owns.
   template <class F>
-  __device__ void each(int lo, int hi, F f) const {
-    for (int group = first_group; group < n_groups; group += group_step) {
+  __device__ void each_group(Rows rows, F f) const {
+    const Slice own = slices[rows];
+    for (int group = own.end[0][0]; group <= own.end[1][0]; ++group) {
+      const int from = group == own.end[0][0] ? own.end[0][1] : first_row(rows);
+      const int to = group == own.end[1][0] ? own.end[1][1] : last_row(rows);
+      if (from < to) f(group, from, to);
+    }
+  }
+
+  // Call f(i, column, place) for each entry that this thread owns. Who owns an entry depends on which
+  // rows are asked for.
+  template <class F>
+  __device__ void each(Rows rows, F f) const {
+    each_group(rows, [&](int group, int from, int to) {
       const int column = group * WARP + lane;
-      if (column >= n_columns) continue;
-      for (int i = lo + first_row; i < hi; i += row_step) f(i, column, Place(i) * ld + column);
-    }
-  }
-
-  // The same for all rows. Who owns an entry depends on the rows given: call with the same ones.
-  template <class F>
-  __device__ void each(F f) const {
-    each(0, n_rows, f);
+      if (column >= n_columns) return;
+      for (int i = from; i < to; ++i) f(i, column, Place(i) * ld + column);
+    });
   }
 };
 

@@ -2,8 +2,9 @@
 // What the kernels read: the graphs of a batch as columns in device memory, and the settings.
 //
 // Nodes of a graph are sorted by the number of their entries, largest first, so that the lanes of a
-// warp do equal work; in a bipartite graph the red nodes come before the black ones. An entry is one direction of an edge with all that a product reads of it; the
-// entries of a node are adjacent. Filled by sklearn_mgk/solver/cuda.py, in fields of eight bytes.
+// warp do equal work; in a bipartite graph the red nodes come before the black ones. An entry is one
+// direction of an edge with all that a product reads of it; the entries of a node are adjacent.
+// Filled by sklearn_mgk/solver/cuda.py, in fields of eight bytes.
 
 #pragma once
 
@@ -38,7 +39,6 @@ struct Problem {
   const T* stop_slope;     // (n_nodes) derivative of q by log q, over q
   const int* category;     // (n_nodes) trainable starting probability, -1 for none
   const int* local;        // (n_nodes) number of the node in the graph as it came
-  const int* has_loop;     // (n_graphs) whether there is a self-loop
   const int* n_red;        // (n_graphs) red nodes; all nodes where the graph is not bipartite
   Columns<T> node, edge;
   double tol;              // residual at which a solve ends, relative to the right-hand side

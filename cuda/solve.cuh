@@ -14,63 +14,20 @@
 
 namespace mgk {
 
-// Take off the walks of length zero: x - V q q', or 0 where only rounding is left.
-template <class Pair>
-__device__ void drop_first_step(const Pair& pair) {
-  using Place = typename Pair::Place;
-  const auto& problem = pair.problem;
-  pair.owned.each([&](int i, int column, Place at) {
-    const auto diagonal = pair.v.diagonal[at];
-    if (diagonal > 0) {
-      const int a = pair.first + i, b = pair.second + column;
-      const auto value = problem.degree[a] * problem.degree[b] / diagonal;
-      const auto first = value * problem.stop[a] * problem.stop[b];
-      const auto rest = pair.v.x[at] - first;
-      pair.v.x[at] = rest > problem.epsilon * first ? rest : 0;
-    }
-  });
-}
-
-// K, and p p' x by node where it is asked for.
-template <typename T, class Pair>
-__device__ double finish(const Pair& pair, Index k, const Results<T>& results) {
-  using Place = typename Pair::Place;
-  const auto& problem = pair.problem;
-  double total = 0;
-  pair.owned.each([&](int i, int column, Place at) {
-    const int a = pair.first + i, b = pair.second + column;
-    const T value = problem.start[a] * problem.start[b] * pair.v.x[at];
-    total += value;
-    if (results.nodal)
-      results.nodal[results.base[k] + problem.local[a] * results.row_stride[k] +
-                    problem.local[b] * results.column_stride[k]] = value;
-  });
-  return pair.team.sum(total);
-}
-
-template <typename T, class Node, class Edge, int SLOTS, bool GRADIENT, class Team>
+template <typename T, class Node, class Edge, int SLOTS, bool P_IS_SHARED, bool GRADIENT, class Team>
 __device__ void solve_pair(Team& team, const Problem<T>& problem, int g, int h, Index k,
                            const Results<T>& results, T* memory, T* p) {
-  Pair<T, Node, Edge, SLOTS, Team> pair(team, problem, g, h, memory, p);
+  Pair<T, Node, Edge, SLOTS, P_IS_SHARED, Team> pair(team, problem, g, h, memory, p);
   pair.prepare();
   End end = conjugate_gradients(pair, problem.flow, pair.v.x);
-  double* gradient = results.gradient + k * problem.n_theta;
   if constexpr (GRADIENT) {
     const End adjoint = conjugate_gradients(pair, problem.start, pair.v.z);
     end = {max(end.outcome, adjoint.outcome), end.iterations + adjoint.iterations};
-    node_slopes(pair, gradient);
-    edge_slopes(pair, gradient + Node::n_free);
-    if (problem.trainable_stop) stop_slope(pair, gradient + problem.n_theta - 1);
-    team.wait();  // the slopes have read x, which the next line changes
+    all_slopes(pair, results.gradient + k * problem.n_theta);
+  } else if (problem.min_steps == 1) {
+    drop_first_step(pair);
   }
-  if (problem.min_steps == 1) drop_first_step(pair);
-  if constexpr (GRADIENT) start_slopes(pair, gradient + Node::n_free + Edge::n_free);
-  const double value = finish(pair, k, results);
-  if (team.leads()) {
-    results.values[k] = value;
-    results.outcome[k] = end.outcome == CONVERGED && !isfinite(value) ? NOT_FINITE : end.outcome;
-    results.iterations[k] = end.iterations;
-  }
+  store(pair, k, finish(pair, k, results), end, results);
 }
 
 // Numbers in a vector of a pair.
@@ -89,7 +46,7 @@ __device__ void solve_pairs(const Problem<T>& problem, const Work& work, const R
   __shared__ Index taken;
   BlockTeam team;
   T* const own = static_cast<T*>(work.workspace) + blockIdx.x * work.stride;
-  T* const p = MEMORY == GLOBAL ? own : reinterpret_cast<T*>(dynamic);
+  T* const p = MEMORY == GLOBAL ? own : static_cast<T*>(in_register(dynamic));
   while (true) {
     if (threadIdx.x == 0) taken = atomicAdd(reinterpret_cast<unsigned long long*>(work.next), 1ull);
     __syncthreads();  // the number of the pair is known
@@ -99,7 +56,9 @@ __device__ void solve_pairs(const Problem<T>& problem, const Work& work, const R
     const int g = work.first[k], h = work.second[k];
     // The other vectors come behind p, unless that lies apart.
     T* const memory = MEMORY == SHARED_P ? own : p + matrix_size(problem, g, h);
-    solve_pair<T, Node, Edge, SLOTS, GRADIENT>(team, problem, g, h, k, results, memory, p);
+    constexpr bool P_IS_SHARED = MEMORY != GLOBAL;
+    solve_pair<T, Node, Edge, SLOTS, P_IS_SHARED, GRADIENT>(team, problem, g, h, k, results, memory,
+                                                            p);
   }
 }
 
@@ -112,7 +71,7 @@ __device__ void solve_pairs_together(const Problem<T>& problem, const Work& work
   for (Index k = 0; k < work.n_items && !team.stopped; ++k) {
     const int g = work.first[k], h = work.second[k];
     T* const memory = p + matrix_size(problem, g, h);
-    solve_pair<T, Node, Edge, SLOTS, GRADIENT>(team, problem, g, h, k, results, memory, p);
+    solve_pair<T, Node, Edge, SLOTS, false, GRADIENT>(team, problem, g, h, k, results, memory, p);
   }
 }
 

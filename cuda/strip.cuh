@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Kernel values of small graphs: a warp for one graph G along the rows and several graphs G' side by
-// side on its lanes, a *strip*; or several warps for one larger G'.
+// Small graphs: a warp for one graph G along the rows and several graphs G' side by side on its
+// lanes, a *strip*; or several warps for one larger G'.
 //
-//   Z x = f f',   K = sum p p' x.
+//   Z x = b,   Z = diag(D/V) - W.
 //
 // All lanes run through the same entries of G, so that they never part; a lane holds the entries of
 // its node of G' in registers. Vectors lie in shared memory as [row][lane]; what one lane needs of
 // another's they pass on by shuffles. The pairs of a strip are *segments* of lanes, each with its own
 // step lengths and its own end.
 //
-// Rows of a bipartite G are sorted by colour, and the black ones are eliminated: the rest of the
-// system,  (Z_r - W_rb Z_b^-1 W_br) x_r = b_r + W_rb Z_b^-1 b_b,  needs half the iterations for the
-// same product. K is added up along the way from the directions, so that x is never stored.
+// Rows of a bipartite G are sorted by colour, red ones first: the black ones are eliminated.
 
 #pragma once
 
@@ -53,28 +51,30 @@ struct Strips {
 
 template <typename T, class Node, class Edge, int WARPS, int SLOTS>
 struct Strip {
+  using Real = T;
+  using NodeKernel = Node;
+  using EdgeKernel = Edge;
+  using Place = int;
   using Entry = typename Edge::Entry;
   static constexpr int LANES = WARPS * WARP;
   static constexpr int MAX_ROWS = 64;
-  static constexpr int ROUND = 4;      // entries that share a window of bonds
   static constexpr int ROUNDS = Edge::is_table ? 0 : 32;  // most rounds
   static_assert(Edge::is_table || SLOTS % ROUND == 0, "registers hold whole rounds");
 
   const Problem<T>& problem;
   const Strips& strips;
+  const Node node;
   const Edge edge;
   double* const partial;  // [WARPS] sums of the warps
   T* const start;         // [MAX_ROWS] starting probability of each row
   int* const bond_begin;  // [WARPS][ROUNDS] first bond in the window of each round of entries
   int* const bond_end;    // [WARPS][ROUNDS] and the one after its last
-  T* const p;             // [n_rows][LANES] direction; of all that follows a lane has its own column
-  T* diagonal;            // [n_rows][LANES] D/V, or 0 where V = 0
-  T* r;                   // [n_red][LANES] residual
-  T* y;                   // [n_red][LANES] W p
+  T* const p;             // [n_rows][LANES] direction
+  Vectors<T> v;           // of red rows r and y, of all rows the others; x and z lie in the workspace
   const int lane = threadIdx.x % LANES;
   int pair = -1;            // pair of the lane; -1 where it has none
   int begin = 0, end = 0;   // lanes of its segment
-  int node = 0;             // its node
+  int column = 0;           // its node
   int first_entry = 0, degree = 0, most = 0;  // its entries; the most of any lane
   int graph, first, n_rows, n_red;
 
@@ -82,11 +82,13 @@ struct Strip {
   static constexpr int fixed_bytes =
       WARPS * sizeof(double) + MAX_ROWS * sizeof(T) + 2 * WARPS * ROUNDS * sizeof(int);
 
-  __device__ Strip(const Problem<T>& problem, const Strips& strips, void* memory)
-      : problem(problem), strips(strips), edge(problem.edge), partial(static_cast<double*>(memory)),
+  __device__ Strip(const Problem<T>& problem, const Strips& strips, void* memory, T* solutions)
+      : problem(problem), strips(strips), node(problem.node), edge(problem.edge), partial(static_cast<double*>(memory)),
         start(reinterpret_cast<T*>(partial + WARPS)),
         bond_begin(reinterpret_cast<int*>(start + MAX_ROWS)), bond_end(bond_begin + WARPS * ROUNDS),
-        p(reinterpret_cast<T*>(bond_end + WARPS * ROUNDS)) {}
+        p(reinterpret_cast<T*>(bond_end + WARPS * ROUNDS)) {
+    v.x = solutions;
+  }
 
   // Wait for all lanes of the strip.
   __device__ static void wait() {
@@ -120,9 +122,11 @@ struct Strip {
     first = problem.node_ptr[graph];
     n_rows = problem.node_ptr[graph + 1] - first;
     n_red = strips.n_red[graph];
-    diagonal = p + n_rows * LANES;
-    r = diagonal + n_rows * LANES;
-    y = r + n_red * LANES;
+    v.p = p;
+    v.diagonal = p + n_rows * LANES;
+    v.r = v.diagonal + n_rows * LANES;
+    v.y = v.r + n_red * LANES;
+    v.z = v.x + n_rows * LANES;
     pair = -1;
     begin = end = lane;
     int at = 0;
@@ -133,12 +137,12 @@ struct Strip {
         pair = k;
         begin = at;
         end = at + size;
-        node = start + lane - at;
+        column = start + lane - at;
       }
       at += size;
     }
-    first_entry = pair >= 0 ? problem.row_ptr[node] : 0;
-    degree = pair >= 0 ? problem.row_ptr[node + 1] - first_entry : 0;
+    first_entry = pair >= 0 ? problem.row_ptr[column] : 0;
+    degree = pair >= 0 ? problem.row_ptr[column + 1] - first_entry : 0;
     most = degree;
     for (int step = WARP / 2; step > 0; step /= 2) most = max(most, __shfl_xor_sync(ALL, most, step));
     for (int i = lane; i < n_rows; i += LANES)
@@ -154,7 +158,7 @@ struct Strip {
       if constexpr (Edge::has_windows) {
         Entry theirs[ROUND];
         load_slots(slot, theirs);
-        const Window<T> window = window_of<Edge>(theirs, min(degree - slot, ROUND), problem.reach);
+        const Window<T> window = window_of<Edge>(theirs, 0, degree - slot, problem.reach);
         while (low < high && Edge::key(bonds()[low].features) < window.low) ++low;
         while (low < high && Edge::key(bonds()[high - 1].features) > window.high) --high;
       }
@@ -181,10 +185,10 @@ struct Strip {
     }
   }
 
-  // What another lane of the strip has in a row of p, of which the own number is given.
-  __device__ T gather(int row, T own, int column) const {
+  // What another lane of the strip has in a row of a vector, of which the own number is given.
+  __device__ T gather(const T* vector, int row, T own, int column) const {
     if constexpr (WARPS == 1) return __shfl_sync(ALL, own, column);
-    else return p[row * LANES + column];
+    else return vector[row * LANES + column];
   }
 
   // out += W p, over the arcs from one to another.
@@ -209,7 +213,7 @@ struct Strip {
         product = 0;
 #pragma unroll
         for (int t = 0; t < SLOTS; ++t)
-          product += weight[t] * gather(own.source, p_i, theirs[t].column);
+          product += weight[t] * gather(p, own.source, p_i, theirs[t].column);
       }
       out[own.target * LANES + lane] += own.weight * product;
     }
@@ -246,22 +250,22 @@ struct Strip {
 #pragma unroll
           for (int t = r * ROUND; t < (r + 1) * ROUND; ++t) {
             const T value = theirs[t].weight * edge.value(own.features, theirs[t].label());
-            at_i += value * gather(own.j, p_j, theirs[t].column);
-            at_j += value * gather(own.i, p_i, theirs[t].column);
+            at_i += value * gather(p, own.j, p_j, theirs[t].column);
+            at_j += value * gather(p, own.i, p_i, theirs[t].column);
           }
         }
-        y[own.i * LANES + lane] += own.weight * at_i;
-        y[own.j * LANES + lane] += own.weight * at_j;
+        v.y[own.i * LANES + lane] += own.weight * at_i;
+        v.y[own.j * LANES + lane] += own.weight * at_j;
       }
     }
   }
 
   // y = W p from black rows to red ones, or between all rows where none is black.
   __device__ void push_to_red() const {
-    for (int i = 0; i < n_red; ++i) y[i * LANES + lane] = 0;
+    for (int i = 0; i < n_red; ++i) v.y[i * LANES + lane] = 0;
     if constexpr (Edge::is_table)
       push_arcs(n_red < n_rows ? strips.edge_half[graph] : strips.edge_ptr[graph],
-                strips.edge_ptr[graph + 1], y);
+                strips.edge_ptr[graph + 1], v.y);
     else push_bonds();
   }
 
@@ -272,139 +276,23 @@ struct Strip {
     T sum = 0;
     for (int i = n_red; i < n_rows; ++i) {
       const int at = i * LANES + lane;
-      p[at] *= inverse(diagonal[at]);
+      p[at] *= inverse(v.diagonal[at]);
       sum += start[i] * p[at];
     }
     return sum;
   }
 
-  __device__ static T inverse(T diagonal) { return diagonal > 0 ? T(1) / diagonal : T(0); }
 
-  // Fill the diagonal; the black rows of p become Z^-1 b, and r becomes b. Returns b.Z^-1 b.
-  __device__ T prepare() const {
-    const Node node_kernel(problem.node);
-    const bool inside = pair >= 0;
-    const T column_flow = inside ? problem.flow[node] : T(0);
-    const T column_degree = inside ? problem.degree[node] : T(0);
-    const auto label = node_kernel.load(node);
-    T sum = 0;
-    for (int i = 0; i < n_rows; ++i) {
-      const int row = strips.row_node[first + i], at = i * LANES + lane;
-      const T v = node_kernel.value(node_kernel.load(row), label);
-      const T own = v > T(problem.tiny) ? problem.degree[row] * column_degree / v : T(0);
-      const T b = problem.flow[row] * column_flow, scaled = inverse(own) * b;
-      diagonal[at] = own;
-      sum += b * scaled;
-      if (i < n_red) r[at] = b;
-      else p[at] = scaled;
-    }
-    return sum;
+  // Call f(a, b, at) for each row of the lane's column: nodes of G and of G', and their place.
+  template <class F>
+  __device__ void each(F f) const {
+    if (pair < 0) return;
+    for (int i = 0; i < n_rows; ++i) f(strips.row_node[first + i], column, i * LANES + lane);
   }
 
-  // Solve the system of each segment; value becomes what the lane's column adds to K.
-  __device__ End solve(double& value) const {
-    const bool has_black = n_red < n_rows;
-    T sum = 0;
-    const T goal = T(problem.tol * problem.tol) * segment_sum(prepare());
-    value = 0;
-    if (has_black) {
-      for (int i = n_red; i < n_rows; ++i) value += start[i] * p[i * LANES + lane];
-      wait();  // the black rows of p are complete
-      push_to_red();
-    }
-    for (int i = 0; i < n_red; ++i) {
-      const int at = i * LANES + lane;
-      if (has_black) r[at] += y[at];
-      p[at] = inverse(diagonal[at]) * r[at];
-      sum += r[at] * p[at];
-    }
-    T rz = segment_sum(sum);
-    End result = {CONVERGED, 0};
-    // With several warps there is one segment, and all lanes agree.
-    bool active = (WARPS > 1 || pair >= 0) && rz > goal;
-    while (WARPS == 1 ? __any_sync(ALL, active) : active) {
-      wait();  // p is complete
-      T weighted = 0, curvature = 0;
-      if constexpr (Edge::is_table) {
-        if (has_black) {
-          weighted = push_to_black();
-          wait();  // the black rows of p are complete
-        }
-      }
-      push_to_red();
-      for (int i = 0; i < n_red; ++i) {
-        const int at = i * LANES + lane;
-        y[at] = diagonal[at] * p[at] - y[at];
-        curvature += p[at] * y[at];
-        weighted += start[i] * p[at];
-      }
-      curvature = segment_sum(curvature);
-      if (active && result.iterations == problem.max_iter) {
-        result.outcome = STEP_LIMIT;
-        active = false;
-      } else if (active && !(curvature > 0)) {
-        result.outcome = BREAKDOWN;
-        active = false;
-      }
-      const T alpha = active ? rz / curvature : T(0);
-      if (active) value += double(alpha) * weighted;
-      sum = 0;
-      for (int i = 0; i < n_red; ++i) {
-        const int at = i * LANES + lane;
-        r[at] -= alpha * y[at];
-        sum += r[at] * r[at] * inverse(diagonal[at]);
-      }
-      const T next = segment_sum(sum);
-      const T beta = active ? next / rz : T(0);
-      if (active) {
-        rz = next;
-        ++result.iterations;
-        active = rz > goal;
-      }
-      wait();  // all have read p
-      for (int i = 0; i < n_red; ++i) {
-        const int at = i * LANES + lane;
-        p[at] = inverse(diagonal[at]) * r[at] + beta * p[at];
-      }
-    }
-    if (!isfinite(rz) || !isfinite(goal)) result.outcome = NOT_FINITE;
-    if (pair >= 0) value *= problem.start[node];
-    return result;
-  }
+  // Sum over the pair; which lane writes it.
+  __device__ double sum(double value) const { return segment_sum(value); }
+  __device__ bool leads() const { return pair >= 0 && lane == begin; }
 };
-
-template <typename T, class Node, class Edge, int WARPS, int SLOTS>
-__device__ void solve_strips(const Problem<T>& problem, const Strips& strips, const Work& work,
-                             const Results<T>& results) {
-  using Own = Strip<T, Node, Edge, WARPS, SLOTS>;
-  extern __shared__ double dynamic[];  // [strips of the block] of what `Strip` points to
-  __shared__ Index taken;
-  char* memory = reinterpret_cast<char*>(dynamic) + threadIdx.x / Own::LANES * strips.stride;
-  Own strip(problem, strips, memory);
-  unsigned long long* const next = reinterpret_cast<unsigned long long*>(work.next);
-  while (true) {
-    Index s = 0;
-    if constexpr (WARPS == 1) {
-      s = __shfl_sync(ALL, strip.lane == 0 ? atomicAdd(next, 1ull) : 0ull, 0);
-    } else {
-      if (strip.lane == 0) taken = atomicAdd(next, 1ull);
-      __syncthreads();  // the number of the strip is known
-      s = taken;
-      __syncthreads();  // all have read it
-    }
-    if (s >= work.n_items) return;
-    strip.load(work, strips.begin[s], strips.begin[s + 1]);
-    double value;
-    const End end = strip.solve(value);
-    value = strip.segment_sum(value);
-    if (strip.pair >= 0 && strip.lane == strip.begin) {
-      results.values[strip.pair] = value;
-      results.outcome[strip.pair] =
-          end.outcome == CONVERGED && !isfinite(value) ? NOT_FINITE : end.outcome;
-      results.iterations[strip.pair] = end.iterations;
-    }
-    Own::wait();  // the strip is done with
-  }
-}
 
 }  // namespace mgk

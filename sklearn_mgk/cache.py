@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from sklearn_mgk.blocks import index
+
 _LOCK = threading.Lock()
 _SQUARES: OrderedDict[Hashable, _Square] = OrderedDict()
 
@@ -58,7 +60,11 @@ def lookup(key: Hashable, rows: list[bytes], columns: list[bytes]) -> NDArray | 
     ndarray of shape (n_rows, n_columns), float64, or None
         A copy, NaN where unknown. None where nothing is known under these settings.
     """
-    return _read(key, lambda number: np.ix_(_places(number, rows), _places(number, columns)))
+
+    def cells(number: dict[bytes, int]) -> tuple:
+        return index(*(_run(_places(number, side)) for side in (rows, columns)))
+
+    return _read(key, cells)
 
 
 def lookup_diagonal(key: Hashable, prints: list[bytes]) -> NDArray | None:
@@ -68,28 +74,49 @@ def lookup_diagonal(key: Hashable, prints: list[bytes]) -> NDArray | None:
 
 def store(
     key: Hashable,
+    graphs: list[bytes],
     prints: tuple[list[bytes], list[bytes]],
-    pairs: NDArray,
     values: NDArray,
     limit: float,
 ) -> None:
-    """Remember values of pairs of graphs.
+    """Remember values between two lists of graphs.
 
     Parameters
     ----------
     key : hashable
         Settings of the kernel.
+    graphs : list of bytes
+        Fingerprints of all graphs of the call, each once: they get their places together.
     prints : pair of lists of bytes
-        Fingerprints of the graphs that the two columns of ``pairs`` count.
-    pairs : ndarray of shape (n_pairs, 2), int64
-        Which graphs.
-    values : ndarray of shape (n_pairs,), float64
-        Kernel values.
+        Fingerprints of the graphs along the rows and columns of ``values``, all among ``graphs``.
+    values : ndarray of shape (n_rows, n_columns), float64
+        Kernel values, NaN where there is none to keep.
     limit : float
         Memory that the cache may take [bytes]. Nothing is stored where the graphs of this call
         alone exceed it.
     """
-    graphs = list(dict.fromkeys([*prints[0], *prints[1]]))
+
+    def write(square: _Square) -> None:
+        i, j = (_run(_places(square.number, side)) for side in prints)
+        square.values[index(i, j)] = values
+        if prints[0] != prints[1]:
+            square.values[index(j, i)] = values.T
+
+    _store(key, graphs, write, limit)
+
+
+def store_diagonal(key: Hashable, prints: list[bytes], values: NDArray, limit: float) -> None:
+    """Remember values between each graph and itself, shape (n,); see `store`."""
+
+    def write(square: _Square) -> None:
+        places = _places(square.number, prints)
+        square.values[places, places] = values
+
+    _store(key, prints, write, limit)
+
+
+def _store(key: Hashable, graphs: list[bytes], write: Callable, limit: float) -> None:
+    """Give graphs their places and write; the settings used longest ago make room."""
     most = int(np.sqrt(limit / 8)) - 1  # one row belongs to no graph
     if len(graphs) > most:
         return
@@ -97,10 +124,7 @@ def store(
         square = _SQUARES.setdefault(key, _Square())
         _SQUARES.move_to_end(key)
         square.grow(graphs, most)
-        i = _places(square.number, prints[0])[pairs[:, 0]]
-        j = _places(square.number, prints[1])[pairs[:, 1]]
-        square.values[i, j] = values
-        square.values[j, i] = values
+        write(square)
         while sum(s.values.nbytes for s in _SQUARES.values()) > limit and len(_SQUARES) > 1:
             _SQUARES.popitem(last=False)
 
@@ -112,11 +136,18 @@ def _read(key: Hashable, places: Callable) -> NDArray | None:
         if square is None:
             return None
         _SQUARES.move_to_end(key)
-        return square.values[places(square.number)]
+        return square.values[places(square.number)].copy()
 
 
 def _places(number: dict[bytes, int], prints: list[bytes]) -> NDArray:
     return np.array([number.get(p, -1) for p in prints], np.int64)
+
+
+def _run(places: NDArray) -> slice | NDArray:
+    """Consecutive places as a slice, which is several times as fast."""
+    if len(places) and places[0] >= 0 and (np.diff(places) == 1).all():
+        return slice(places[0], places[-1] + 1)
+    return places
 
 
 def clear_cache() -> None:

@@ -7,9 +7,10 @@ graphs -> distinct graphs -> pairs not solved before -> backend -> matrix -> nor
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Hashable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, replace
 from itertools import pairwise
+from types import ModuleType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 from tqdm.auto import tqdm
 
 from sklearn_mgk import cache
-from sklearn_mgk.identity import unique
+from sklearn_mgk.blocks import Block, Side, cut, to_host
 from sklearn_mgk.solver.problem import REMEDY, NodalTarget, Outcome, Solution
 
 FAILURES = {
@@ -26,55 +27,11 @@ FAILURES = {
 }
 """Outcomes that leave no value, and how a message puts it."""
 
-CHUNK_BYTES = 8e6
-"""Bound on the memory of the pairs in flight [bytes]: their numbers, values and derivatives."""
+CHUNK_BYTES = {"numpy": 8e6, "cupy": 1e9}
+"""Bound on the memory of the pairs in flight [bytes]: their numbers, values and derivatives.
 
-
-@dataclass(frozen=True)
-class Side:
-    """The graphs along one side of a matrix.
-
-    Attributes
-    ----------
-    graphs : ndarray of shape (n,), int64
-        Graph numbers in the batch of the problem.
-    first : ndarray of shape (n_unique,), int64
-        Places along the side where each distinct graph comes first.
-    inverse : ndarray of shape (n,), int64
-        Number of the distinct graph at each place.
-    prints : list of bytes
-        Fingerprints of the distinct graphs.
-    name : str
-        What the graphs are called in messages, such as ``"X"``.
-    """
-
-    graphs: NDArray
-    first: NDArray
-    inverse: NDArray
-    prints: list[bytes]
-    name: str
-
-    @classmethod
-    def of(cls, graphs: NDArray, prints: list[bytes], name: str) -> Side:
-        """Find the distinct graphs; ``prints`` are their fingerprints."""
-        first, inverse = unique(prints)
-        return cls(graphs, first, inverse, [prints[k] for k in first], name)
-
-    @classmethod
-    def of_all(cls, graphs: NDArray, name: str) -> Side:
-        """Take every graph as distinct."""
-        places = np.arange(len(graphs))
-        return cls(graphs, places, places, [], name)
-
-    @property
-    def representatives(self) -> NDArray:
-        """Graph number of each distinct graph."""
-        return self.graphs[self.first]
-
-    @property
-    def all_distinct(self) -> bool:
-        """Whether no graph comes twice."""
-        return len(self.first) == len(self.graphs)
+It goes by the module of the arrays: a device takes millions of pairs at a time.
+"""
 
 
 @dataclass(frozen=True)
@@ -85,6 +42,9 @@ class Plan:
     ----------
     solve : callable
         Prepared backend, ``solve(pairs, nodal=None) -> Solution``.
+    xp : module
+        NumPy or CuPy, whose arrays the backend works on: `gram` makes pairs there, and puts values
+        in their places.
     n_theta : int
         Derivatives to return with each value, 0 for none. The solver gives those of the raw values;
         later ones, which normalisation brings in, are left at 0.
@@ -97,6 +57,7 @@ class Plan:
     """
 
     solve: Callable[..., Solution]
+    xp: ModuleType
     n_theta: int
     key: Hashable | None
     cache_limit: float
@@ -124,41 +85,49 @@ def gram(plan: Plan, rows: Side, columns: Side | None = None) -> tuple[NDArray, 
     columns = rows if symmetric else columns
     shape = (len(rows.graphs), len(columns.graphs))
     values, gradient = np.empty(shape), np.zeros((*shape, plan.n_theta))
-
-    def recall(i: NDArray, j: NDArray) -> NDArray | None:
-        """Fill in what is known between some rows and columns; returns it, NaN where unknown.
-
-        What is written as NaN is solved next.
-        """
-        if plan.n_theta or plan.key is None:
-            return None
-        prints = [rows.prints[k] for k in i], [columns.prints[k] for k in j]
-        known = cache.lookup(plan.key, *prints)
-        if known is not None:
-            values[np.ix_(rows.first[i], columns.first[j])] = known
-            if symmetric:
-                values[np.ix_(columns.first[j], rows.first[i])] = known.T
-        return known
-
-    def chunks() -> Iterator[NDArray]:
-        return _pairs_of_matrix(rows, columns, symmetric, recall, plan.n_theta)
-
-    total = sum(map(len, chunks())) if plan.verbose else 0
-    for pairs, solution in _solve(plan, rows, columns, chunks(), total):
-        i, j = rows.first[pairs[:, 0]], columns.first[pairs[:, 1]]
-        _set(values, i, j, solution.values, symmetric)
-        if solution.gradient is not None:
-            raw = gradient[:, :, : solution.gradient.shape[1]]
-            _set(raw, i, j, solution.gradient, symmetric)
+    blocks = cut(rows, columns, symmetric, _chunk(plan.xp, plan.n_theta))
+    report = _Report(rows, columns)
+    _each_block(
+        plan,
+        blocks,
+        lambda block: _recall(plan, block),
+        lambda block: _fill(plan, block, report, values, gradient),
+    )
+    report.close()
     for matrix in (values, gradient):
         _copy_duplicates(matrix, rows, columns)
     return values, gradient
 
 
-def _set(matrix: NDArray, i: NDArray, j: NDArray, values: NDArray, symmetric: bool) -> None:
-    matrix[i, j] = values
-    if symmetric:
-        matrix[j, i] = values
+def _chunk(xp: ModuleType, n_theta: int) -> int:
+    """Pairs in flight."""
+    return int(CHUNK_BYTES[xp.__name__] / (64 + 24 * n_theta))
+
+
+def _recall(plan: Plan, block: Block) -> Block:
+    """Look up what is known of a block."""
+    if plan.n_theta or plan.key is None:
+        return block
+    return replace(block, known=cache.lookup(plan.key, *block.prints))
+
+
+def _fill(plan: Plan, block: Block, report: _Report, values: NDArray, gradient: NDArray) -> None:
+    """Fill in a block of the matrices; solves what is not known."""
+    if block.n_unknown == 0:
+        block.write(block.known, values)
+        return
+    xp, cells = plan.xp, block.cells(plan.xp)
+    solution = plan.solve(block.graphs(xp, cells))
+    found = block.lay_out(xp, cells, solution.values)
+    if solution.gradient is not None:
+        slopes = block.lay_out(xp, cells, solution.gradient)
+        block.write(slopes, gradient[:, :, : slopes.shape[2]])
+    unsure = report.add(solution, cells, (block.lo, block.left))
+    block.write(found, values)
+    if plan.key is not None:
+        known = block.read(values, unsure)
+        graphs = list(dict.fromkeys([*block.rows.prints, *block.columns.prints]))
+        cache.store(plan.key, graphs, block.prints, known, plan.cache_limit)
 
 
 def diagonal(plan: Plan, side: Side) -> tuple[NDArray, NDArray]:
@@ -171,11 +140,20 @@ def diagonal(plan: Plan, side: Side) -> tuple[NDArray, NDArray]:
         if known is not None:
             values[:] = known
             todo = np.flatnonzero(np.isnan(known))
-    chunks = iter([np.stack([todo, todo], axis=1)])
-    for pairs, solution in _solve(plan, side, side, chunks, len(todo)):
-        values[pairs[:, 0]] = solution.values
+    if len(todo):
+        report, graphs = _Report(side, side), side.representatives[todo]
+        with _progress(plan, len(todo)) as bar:
+            solution = plan.solve(np.stack([graphs, graphs], axis=1))
+            bar.update(len(todo))
+        unsure = report.add(solution, (todo, todo))
+        values[todo] = solution.values
         if solution.gradient is not None:
-            gradient[pairs[:, 0], : solution.gradient.shape[1]] = solution.gradient
+            gradient[todo, : solution.gradient.shape[1]] = solution.gradient
+        if plan.key is not None:
+            known = values.copy()
+            known[unsure[:, 0]] = np.nan
+            cache.store_diagonal(plan.key, side.prints, known, plan.cache_limit)
+        report.close()
     return values[side.inverse], gradient[side.inverse]
 
 
@@ -203,16 +181,15 @@ def nodal(plan: Plan, sizes: NDArray, rows: Side, columns: Side | None = None) -
     )
     matrix = np.empty((row_ptr[-1], column_ptr[-1]))
 
-    def solve(pairs):
-        target = NodalTarget(matrix, row_ptr[pairs[:, 0]], column_ptr[pairs[:, 1]])
-        graphs = np.stack([rows.graphs[pairs[:, 0]], columns.graphs[pairs[:, 1]]], axis=1)
-        return plan.solve(graphs, target)
+    report, blocks = _Report(rows, columns), cut(rows, columns, symmetric, _chunk(np, 0))
 
-    report = _Report(rows, columns)
-    with _progress(plan, _count(rows, columns, symmetric)) as bar:
-        for pairs in _pairs_of_matrix(rows, columns, symmetric, lambda i, j: None, 0):
-            report.add(solve(pairs), pairs)
-            bar.update(len(pairs))
+    def solve(block: Block) -> None:
+        i, j = cells = block.cells(np)
+        target = NodalTarget(matrix, row_ptr[block.lo + i], column_ptr[block.left + j])
+        solution = plan.solve(block.graphs(np, cells), target)
+        report.add(solution, cells, (block.lo, block.left))
+
+    _each_block(plan, blocks, lambda block: block, solve)
     report.close()
     if symmetric:
         for lo, hi in pairwise(row_ptr):
@@ -222,52 +199,22 @@ def nodal(plan: Plan, sizes: NDArray, rows: Side, columns: Side | None = None) -
     return matrix
 
 
-def _count(rows, columns, symmetric: bool) -> int:
-    n, m = len(rows.first), len(columns.first)
-    return n * (n + 1) // 2 if symmetric else n * m
-
-
-def _pairs_of_matrix(
-    rows: Side, columns: Side, symmetric: bool, recall: Callable, n_theta: int
-) -> Iterator[NDArray]:
-    """Pairs of distinct graphs that ``recall`` does not know, in chunks of whole rows."""
-    n, m = len(rows.first), len(columns.first)
-    most = max(1, int(CHUNK_BYTES / (64 + 24 * n_theta)) // m)
-    for lo in range(0, n, most):
-        i, j = np.arange(lo, min(lo + most, n)), np.arange(lo if symmetric else 0, m)
-        known = recall(i, j)
-        wanted = np.ones((len(i), len(j)), bool) if known is None else np.isnan(known)
-        if not wanted.any():
-            continue
-        if symmetric:
-            wanted &= j >= i[:, None]
-        row, column = np.nonzero(wanted)
-        if len(row):
-            yield np.stack([i[row], j[column]], axis=1)
-
-
-def _solve(
-    plan: Plan, rows: Side, columns: Side, chunks: Iterator[NDArray], total: int
-) -> Iterator[tuple[NDArray, Solution]]:
-    """Solve chunks of pairs, keep their values, show progress."""
-    report = _Report(rows, columns)
+def _each_block(plan: Plan, blocks: list[Block], recall: Callable, solve: Callable) -> None:
+    """Solve block after block; one for which memory does not suffice is cut in two."""
+    waiting = blocks[::-1]
+    total = sum(recall(block).n_unknown for block in blocks) if plan.verbose else 0
     with _progress(plan, total) as bar:
-        for pairs in chunks:
-            graphs = (rows.representatives[pairs[:, 0]], columns.representatives[pairs[:, 1]])
-            solution = plan.solve(np.stack(graphs, axis=1))
-            report.add(solution, pairs)
-            if plan.key is not None:
-                converged = solution.outcome == Outcome.CONVERGED
-                cache.store(
-                    plan.key,
-                    (rows.prints, columns.prints),
-                    pairs[converged],
-                    solution.values[converged],
-                    plan.cache_limit,
-                )
-            yield pairs, solution
-            bar.update(len(pairs))
-    report.close()
+        while waiting:
+            block = recall(waiting.pop())
+            n_unknown = block.n_unknown
+            try:
+                solve(block)
+            except MemoryError:
+                if len(block.halves()) == 1:
+                    raise
+                waiting += block.halves()[::-1]
+            else:
+                bar.update(n_unknown)
 
 
 def _progress(plan: Plan, total: int) -> tqdm:
@@ -282,19 +229,39 @@ class _Report:
         self.n_pairs = self.n_unconverged = 0
         self.first: list[str] = []
 
-    def add(self, solution: Solution, pairs: NDArray) -> None:
-        for outcome, what in FAILURES.items():
-            bad = np.flatnonzero(solution.outcome == outcome)
-            if len(bad):
+    def add(self, solution: Solution, cells: tuple, offset: tuple[int, int] = (0, 0)) -> NDArray:
+        """Look at outcomes, which may lie on the device as cells do; only bad ones are fetched.
+
+        Parameters
+        ----------
+        solution : Solution
+            What the backend found.
+        cells : pair of arrays of shape (n_pairs,)
+            Distinct graphs of each pair, counted from the offset.
+        offset : pair of int
+            First row and column.
+
+        Returns
+        -------
+        ndarray of shape (n, 2), int64
+            The cells that did not converge.
+        """
+        self.n_pairs += len(solution.outcome)
+        (bad,) = (solution.outcome != int(Outcome.CONVERGED)).nonzero()  # CuPy knows no enums
+        if len(bad) == 0:
+            return np.empty((0, 2), np.int64)
+        outcome = to_host(solution.outcome[bad])
+        found = np.stack([to_host(cell[bad]) for cell in cells], axis=1)
+        for failure, what in FAILURES.items():
+            failed = found[outcome == failure] + offset
+            if len(failed):
                 raise FloatingPointError(
-                    f"the kernel value of {len(bad)} pairs {what}, the first: "
-                    f"{self._names(pairs[bad])}. What helps: {REMEDY[outcome]}."
+                    f"the kernel value of {len(failed)} pairs {what}, the first: "
+                    f"{self._names(failed)}. What helps: {REMEDY[failure]}."
                 )
-        slow = pairs[solution.outcome == Outcome.STEP_LIMIT]
-        self.n_pairs += len(pairs)
-        self.n_unconverged += len(slow)
-        if len(slow) and not self.first:
-            self.first = [self._names(slow)]
+        self.n_unconverged += len(found)
+        self.first = self.first or [self._names(found + offset)]
+        return found
 
     def close(self) -> None:
         if self.n_unconverged:

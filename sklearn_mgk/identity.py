@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from hashlib import blake2b
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,17 +38,29 @@ def fingerprints(
     weight = batch.edge_weight + 0.0  # a weight of -0.0 is 0.0
     plain = np.column_stack([ends.T.astype(np.uint64), weight.view(np.uint64)])
     edges = _rows(batch, "edge", edge_names, plain)
-    edges = edges[np.lexsort((*edges.T[::-1], batch.edge_graph))]
-    size = batch.sizes
-    return [
-        blake2b(
-            size[g].tobytes()
-            + nodes[slice(*batch.node_ptr[g : g + 2])].tobytes()
-            + edges[slice(*batch.edge_ptr[g : g + 2])].tobytes(),
-            digest_size=16,
-        ).digest()
-        for g in range(len(batch))
-    ]
+    edges = edges[_edge_order(batch, ends, edges)]
+    parts = (
+        _cut(batch.sizes[:, None], np.arange(len(batch) + 1)),
+        _cut(nodes, batch.node_ptr),
+        _cut(edges, batch.edge_ptr),
+    )
+    return [blake2b(b"".join(part), digest_size=16).digest() for part in zip(*parts, strict=True)]
+
+
+def _edge_order(batch: GraphBatch, ends: NDArray, rows: NDArray) -> NDArray:
+    """Sort the edges of each graph; parallel ones by all that is known of them."""
+    first, second = ends + batch.node_ptr[batch.edge_graph]
+    place = first * batch.n_nodes + second
+    order = np.argsort(place)
+    if (np.diff(place[order]) > 0).all():
+        return order
+    return np.lexsort((*rows.T[::-1], batch.edge_graph))
+
+
+def _cut(rows: NDArray, ptr: NDArray) -> list[memoryview]:
+    """Bytes of the rows of each graph."""
+    whole, width = memoryview(rows.tobytes()), rows.itemsize * rows.shape[1]
+    return [whole[lo:hi] for lo, hi in pairwise((ptr * width).tolist())]
 
 
 def _rows(batch: GraphBatch, kind: str, names: tuple[str, ...], plain: NDArray) -> NDArray:

@@ -9,6 +9,7 @@ from sklearn.gaussian_process.kernels import Hyperparameter
 
 from sklearn_mgk import gram
 from sklearn_mgk.base_kernels import BaseKernel
+from sklearn_mgk.blocks import Side
 from sklearn_mgk.graph_kernel import GraphKernel
 from sklearn_mgk.normalization import normalize_matrix, normalized_diagonal
 from sklearn_mgk.plan import make_plan, make_sides, read_sides
@@ -237,10 +238,10 @@ class MarginalizedGraphKernel(GraphKernel):
         self._check_parameters()
         left, right = read_sides(self, X, Y)
         plan, n = make_plan(self, left, right, False), len(left)
-        rows = gram.Side.of_all(np.arange(n), "X")
+        rows = Side.of_all(np.arange(n), "X")
         if right is None:
             return gram.nodal(plan, left.sizes, rows)
-        columns = gram.Side.of_all(np.arange(n, n + len(right)), "Y")
+        columns = Side.of_all(np.arange(n, n + len(right)), "Y")
         return gram.nodal(plan, np.concatenate([left.sizes, right.sizes]), rows, columns)
 
     @property

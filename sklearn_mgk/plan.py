@@ -5,12 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from functools import cache, partial
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from sklearn_mgk.base_kernels import BaseKernel, Constant, FunctionKernel
 from sklearn_mgk.base_kernels.labels import intern
-from sklearn_mgk.gram import Plan, Side
+from sklearn_mgk.blocks import Side
+from sklearn_mgk.gram import Plan
 from sklearn_mgk.graphs import GraphBatch, as_batch
 from sklearn_mgk.identity import fingerprints
 from sklearn_mgk.parameters import Parametrized
@@ -53,19 +55,28 @@ def make_plan(kernel, left: GraphBatch, right: GraphBatch | None, eval_gradient:
 
     The backend starts its work at the first pair: there may be none that is not known already.
     """
+    backend = get_backend(kernel.backend)
 
     @cache
     def prepared():
-        batch = left if right is None else GraphBatch.concatenate([left, right])
+        batch = left if right is None else _joined(left, right)
         problem = make_problem(kernel, batch)
-        return get_backend(kernel.backend).solver(problem, eval_gradient)
+        return backend.solver(problem, eval_gradient)
 
     def solve(pairs, nodal=None):
         return prepared()(pairs, nodal)
 
     key = settings_key(kernel) if kernel.cache_size > 0 else None
     n_theta = kernel.n_dims if eval_gradient else 0
-    return Plan(solve, n_theta, key, kernel.cache_size * 1e6, kernel.verbose)
+    return Plan(solve, backend.xp, n_theta, key, kernel.cache_size * 1e6, kernel.verbose)
+
+
+def _joined(left: GraphBatch, right: GraphBatch) -> GraphBatch:
+    """Join both sides, and keep the result for as long as both are there."""
+    known = left.cached("joined", WeakKeyDictionary)
+    if right not in known:
+        known[right] = GraphBatch.concatenate([left, right])
+    return known[right]
 
 
 def make_problem(kernel, batch: GraphBatch) -> Problem:
@@ -74,8 +85,8 @@ def make_problem(kernel, batch: GraphBatch) -> Problem:
     walk = describe_walk(kernel, batch, topology(batch).weight_sum)
     return Problem(
         batch=batch,
-        node=LabelKernel(node_kernel, intern(batch, "node", node_kernel.attributes), "node_kernel"),
-        edge=LabelKernel(edge_kernel, intern(batch, "edge", edge_kernel.attributes), "edge_kernel"),
+        node=_label_kernel(batch, "node", node_kernel),
+        edge=_label_kernel(batch, "edge", edge_kernel),
         degree=walk.degree,
         stop=walk.stop,
         start=walk.start,
@@ -89,6 +100,13 @@ def make_problem(kernel, batch: GraphBatch) -> Problem:
         tol=kernel.tol,
         dtype=np.dtype(kernel.dtype),
     )
+
+
+def _label_kernel(batch: GraphBatch, kind: str, kernel: BaseKernel) -> LabelKernel:
+    """Join a base kernel and the labels it reads, which are numbered once a batch."""
+    names = tuple(kernel.attributes)
+    labels = batch.cached(("labels", kind, names), partial(intern, batch, kind, names))
+    return LabelKernel(kernel, labels, f"{kind}_kernel")
 
 
 def base_kernels_of(kernel):

@@ -14,6 +14,7 @@
 #include <functional>
 #include <map>
 #include <thread>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -105,6 +106,7 @@ struct alignas(16) uint4 {
 
 static unsigned warp() { return threadIdx.x / 32; }
 static int __popc(unsigned bits) { return __builtin_popcount(bits); }
+static int __popcll(unsigned long long bits) { return __builtin_popcountll(bits); }
 static int __ffs(unsigned bits) { return __builtin_ffs(bits); }
 static void __nanosleep(unsigned) { std::this_thread::yield(); }
 static void __syncthreads() { arrive(block->all, blockDim.x); }
@@ -173,7 +175,16 @@ static T __ldg(const T* place) {
 
 template <typename T>
 static T atomicAdd(T* place, T value) {
-  return __atomic_fetch_add(place, value, __ATOMIC_SEQ_CST);
+  if constexpr (std::is_floating_point_v<T>) {
+    T seen, sum;
+    __atomic_load(place, &seen, __ATOMIC_SEQ_CST);
+    do {
+      sum = seen + value;
+    } while (!__atomic_compare_exchange(place, &seen, &sum, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));
+    return seen;
+  } else {
+    return __atomic_fetch_add(place, value, __ATOMIC_SEQ_CST);
+  }
 }
 
 template <typename T>

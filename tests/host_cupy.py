@@ -9,6 +9,7 @@ import ctypes
 import subprocess
 import sys
 import tempfile
+from contextlib import nullcontext
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
@@ -96,6 +97,9 @@ class RawKernel:
     def __init__(self, text, name, options, backend):
         self.text = text
 
+    def compile(self):
+        _build(self.text)
+
     def kernel(self, grid, block, arguments, shared_mem, enable_cooperative_groups):
         held = [np.frombuffer(words.tobytes(), np.uint64) for words in arguments]
         pointers = (ctypes.c_void_p * len(held))(*(words.ctypes.data for words in held))
@@ -106,12 +110,22 @@ class OutOfMemoryError(MemoryError):
     """As of CuPy."""
 
 
-class _Stream:
+class _Stream(nullcontext):
     def __init__(self, non_blocking=False):
-        pass
+        super().__init__()
 
     def synchronize(self):
         pass
+
+    def record(self):
+        pass
+
+    def wait_event(self, event):
+        pass
+
+
+class _Device(nullcontext):
+    id = 0
 
 
 class _Event:
@@ -134,7 +148,7 @@ _PROPERTIES = {
     "sharedMemPerMultiprocessor": 1 << 18,
 }
 cuda = SimpleNamespace(
-    Device=lambda: SimpleNamespace(id=0),
+    Device=_Device,
     Event=_Event,
     Stream=_Stream,
     get_current_stream=_Stream,
@@ -154,8 +168,8 @@ def get_default_memory_pool():
 def as_cupy(monkeypatch):
     """Import the CUDA solver with this module in place of CuPy; returns it."""
     monkeypatch.setitem(sys.modules, "cupy", sys.modules[__name__])
-    for name in ("cuda", "cuda_memory", "cuda_run"):
-        monkeypatch.delitem(sys.modules, f"sklearn_mgk.solver.{name}", raising=False)
+    for name in ("", "_graphs", "_kernels", "_launch", "_memory", "_run"):
+        monkeypatch.delitem(sys.modules, f"sklearn_mgk.solver.cuda{name}", raising=False)
     from importlib import import_module
 
     return import_module("sklearn_mgk.solver.cuda")

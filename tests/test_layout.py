@@ -21,10 +21,10 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 
 # Parts of the package from the bottom up: each may import those of the layers below it only.
 LAYERS = [
-    {"atomic", "cache", "device", "graphs", "normalization", "parameters", "random", "threads"},
+    {"atomic", "device", "graphs", "normalization", "parameters", "random", "threads"},
     {"base_kernels", "graph_kernel", "identity", "reorder", "starting"},
-    {"octiles"},
-    {"solver", "walk"},
+    {"blocks", "octiles"},
+    {"cache", "solver", "walk"},
     {"gram", "validation"},
     {"plan"},
     {"kernel"},
@@ -34,7 +34,16 @@ LAYERS = [
 # them at their head (these are imported inside functions themselves).
 OPTIONAL = {
     "ase": set(),
-    "cupy": {"device.py", "solver/cuda.py", "solver/cuda_memory.py", "solver/cuda_run.py"},
+    "cupy": {
+        "device.py",
+        "solver/cuda.py",
+        "solver/cuda_graphs.py",
+        "solver/cuda_kernels.py",
+        "solver/cuda_launch.py",
+        "solver/cuda_memory.py",
+        "solver/cuda_run.py",
+        "solver/cuda_techniques.py",
+    },
     "datamol": set(),
     "gemmi": set(),
     "matplotlib": set(),

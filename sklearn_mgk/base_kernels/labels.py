@@ -58,6 +58,9 @@ def intern(batch, kind: str, names: Sequence[str]) -> Labels:
         n = batch.n_nodes if kind == "node" else batch.n_edges
         return Labels(np.zeros(n, dtype=np.int32), {})
     parts = {name: batch.factorized(kind, name) for name in names}
+    if len(parts) == 1:
+        codes, distinct = next(iter(parts.values()))
+        return Labels(codes, {names[0]: distinct})
     combined = _combine([(codes, n_rows(distinct)) for codes, distinct in parts.values()])
     _, first, codes = np.unique(combined, return_index=True, return_inverse=True)
     columns = {name: take(distinct, codes[first]) for name, (codes, distinct) in parts.items()}

@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 from sklearn_mgk.device import explained_memory, import_cupy
 from sklearn_mgk.propagation.backends import Product, checked_output
 from sklearn_mgk.propagation.matrices import Rows, as_dense, float_type
-from sklearn_mgk.propagation.partition import Degrees, Partition
+from sklearn_mgk.propagation.partition import Degrees, Partition, Runs, without_repeats
 
 _THREADS = 256
 _WARPS = _THREADS // 32
+_TEAMS = np.array([1 << max(n - 1, 0).bit_length() for n in range(_WARPS + 1)])  # up to powers of 2
 _BLOCK_WORK = 64, 1024  # entries and starts of rows that a block of threads gets, least and most
 _ENOUGH_BLOCKS = 2048  # to fill a device: 16 for each of its multiprocessors
 _LONG = 512  # entries from which several blocks share a row
@@ -135,17 +136,25 @@ def make_items(partition: Partition) -> tuple[NDArray, int]:
         items[:, 1], items[:, 2] = blocks[:-1], blocks[1:]
         return items, 0
     long, of_long = partition.runs.longer_than(_LONG)
-    cuts = np.unique(np.concatenate([blocks, long, long + 1]))
-    whole = np.zeros((len(cuts) - 1, 5), np.int64)
-    whole[:, 1], whole[:, 2] = cuts[:-1], cuts[1:]
-    if len(whole):
-        dense = partition.dense[np.searchsorted(blocks, cuts[:-1], side="right") - 1]
-        needed = np.clip(-(-partition.runs.most(cuts[:-1]) // 32), 1, _WARPS)
-        whole[:, 0] = np.where(dense, 1 << np.ceil(np.log2(needed)).astype(np.int64), 0)
-    is_whole = np.ones(len(whole), bool)
+    if len(long) == 0:
+        return _whole(partition.runs, blocks, partition.dense), 0
+    cuts = without_repeats(np.concatenate([blocks, long, long + 1]))
+    dense = partition.dense[np.searchsorted(blocks, cuts[:-1], side="right") - 1]
+    is_whole = np.ones(len(dense), bool)
     is_whole[np.searchsorted(cuts, long)] = False
     pieces = _pieces(long, of_long)
+    whole = _whole(partition.runs, cuts, dense)
     return np.concatenate([pieces, whole[is_whole]]), len(pieces)
+
+
+def _whole(runs: Runs, cuts: NDArray, dense: NDArray) -> NDArray:
+    """Items for all rows between cuts."""
+    items = np.zeros((len(dense), 5), np.int64)
+    items[:, 1], items[:, 2] = cuts[:-1], cuts[1:]
+    if dense.any():
+        needed = np.clip(-(-runs.most(cuts[:-1])[dense] // 32), 1, _WARPS)
+        items[dense, 0] = _TEAMS[needed]
+    return items
 
 
 def _pieces(long: NDArray, lengths: NDArray) -> NDArray:
@@ -250,7 +259,9 @@ class DeviceProduct:
         """Take the blocks of a plan."""
         cp, n_rows = self.cp, self.rows.shape[0]
         with _memory_for(self.rows, 0):
-            order = partition.order if partition.runs else cp.arange(n_rows, dtype=self.index)
+            order = partition.order
+            if partition.runs is None:
+                order = cp.arange(n_rows, dtype=self.index)
             self.order = cp.asarray(order.astype(self.index, copy=False))
             items, self.n_slots = make_items(partition)
             self.items = cp.asarray(items)

@@ -66,11 +66,13 @@ class Runs:
         run = np.searchsorted(self.work, shares) - 1
         each = self.lengths[run] + ROW_COST
         inner = self.ends[run] + np.ceil((shares - self.work[run]) / each).astype(np.int64)
-        return np.unique(np.concatenate([[0], inner, self.ends[-1:]]))
+        return without_repeats(np.concatenate([[0], inner, self.ends[-1:]]))
 
     def longer_than(self, n: int) -> tuple[NDArray, NDArray]:
         """Return the places of rows with more entries, and their numbers of entries."""
         runs = np.flatnonzero(self.lengths > n)
+        if len(runs) == 0:
+            return runs, runs
         count = np.diff(self.ends)[runs]
         begin = self.ends[runs] - np.cumsum(count) + count
         return np.repeat(begin, count) + np.arange(count.sum()), np.repeat(
@@ -199,7 +201,7 @@ def by_degree(degrees: Degrees, n_blocks: int) -> Partition:
         The blocks; its order is an array of the library of `degrees`.
     """
     mean, deviation = degrees.mean_and_deviation
-    runs, threshold = degrees.runs(), mean + deviation / 2
+    runs, threshold = degrees.runs(), mean + deviation / 2 if len(degrees.lengths) else np.inf
     blocks = runs.cut(n_blocks)
     work = runs.work_of(blocks)
     dense = work / np.diff(blocks) - ROW_COST >= threshold
@@ -251,6 +253,12 @@ def _sorted(
     return Partition(order, runs, blocks, mean >= threshold, threshold, balance)
 
 
+def without_repeats(places: NDArray) -> NDArray:
+    """Return places in ascending order, each once; faster than NumPy's `unique` on few."""
+    places = np.sort(places)
+    return places[np.append(True, places[1:] > places[:-1])]
+
+
 def imbalance(work: NDArray) -> float:
     """Work of the heaviest block over the mean; 1 without blocks."""
     return float(work.max() / work.mean()) if len(work) else 1.0
@@ -264,7 +272,7 @@ def _imbalance(rows: Rows, blocks: NDArray) -> float:
 def equal_rows(rows: Rows, n_blocks: int) -> float:
     """Imbalance of as many blocks of equally many rows in their order: without any plan."""
     n = rows.shape[0]
-    return _imbalance(rows, np.unique(np.linspace(0, n, min(n, n_blocks) + 1).astype(np.int64)))
+    return _imbalance(rows, np.linspace(0, n, min(n, n_blocks) + 1).astype(np.int64))
 
 
 def hybrid_metric(degree: NDArray, density: NDArray, alpha: float) -> NDArray:

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from sklearn_mgk.solver.factored import represent_edges
 from sklearn_mgk.solver.layout import colour_order, columns_form, inverse_of, plain_order, rows_form
+from sklearn_mgk.solver.pair_tables import represent
 from sklearn_mgk.solver.pairs import Control, Nodes, Results, Table, solve_pairs
 from sklearn_mgk.solver.problem import NodalTarget, Problem, Solution
 from sklearn_mgk.solver.schedule import estimate_cost, split_tasks
-from sklearn_mgk.solver.tables import represent
 from sklearn_mgk.solver.topology import topology
 from sklearn_mgk.solver.windows import MAX_VALUES, WINDOW_SHARE, WindowCode, no_code, no_windows
 
@@ -28,6 +28,7 @@ class CPUBackend:
     """Preconditioned conjugate gradients on all cores."""
 
     name = "cpu"
+    xp = np
 
     def solver(self, problem: Problem, eval_gradient: bool) -> Callable[..., Solution]:
         """Arrange the graphs and evaluate the base kernels once."""
@@ -44,7 +45,7 @@ class _Solver:
         self.first_node = batch.node_ptr.astype(np.uint64)
         self.first_edge = batch.edge_ptr.astype(np.uint64)
         has_windows = isinstance(self.edge, WindowCode)
-        order = plain_order(batch) if has_windows else colour_order(batch, edges)
+        order = plain_order(batch) if has_windows else colour_order(batch)
         windows = self.edge.windows(problem, edges, order) if has_windows else no_windows(dtype)
         self.code = self.edge.code() if has_windows else no_code()
         self.share = WINDOW_SHARE if has_windows else 1.0

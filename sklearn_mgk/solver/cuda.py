@@ -6,81 +6,46 @@ Uses CuPy's current device, stream and memory pool, and no context of its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import fields
-from functools import cache
+from collections.abc import Callable, Iterator
 
 import cupy
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_mgk.device import explained_memory
+from sklearn_mgk.solver.cuda_graphs import device_graphs
+from sklearn_mgk.solver.cuda_kernels import Kernels
+from sklearn_mgk.solver.cuda_launch import Run, start
 from sklearn_mgk.solver.cuda_memory import (
     Answers,
     Blocks,
     address,
     device_limits,
-    free_memory,
+    on_host,
     structure,
     upload,
 )
-from sklearn_mgk.solver.cuda_run import SETTING, in_parts, interruptible, memory_share
+from sklearn_mgk.solver.cuda_run import explained, interruptible
 from sklearn_mgk.solver.device_labels import represent
-from sklearn_mgk.solver.device_layout import (
-    Entries,
-    RowEdges,
-    arcs,
-    bonds,
-    entry_records,
-    node_columns,
-    sort_entries,
-)
 from sklearn_mgk.solver.device_plan import (
     RESERVED,
-    STRIP_ENTRIES,
+    STRIPS_AT_A_TIME,
     VECTORS,
     VECTORS_WITH_GRADIENT,
-    WARP,
-    BlockGraphs,
-    Launch,
     Plan,
-    StripGraphs,
     orient_for_strips,
     plan_blocks,
     plan_strips,
-    rank_for_strips,
-    strips_a_block,
 )
-from sklearn_mgk.solver.device_source import (
-    BlockKernel,
-    GridKernel,
-    Kernel,
-    KernelForm,
-    StripKernel,
-    solver_source,
-)
-from sklearn_mgk.solver.layout import colour_order, plain_order
+from sklearn_mgk.solver.device_problem import problem_words
 from sklearn_mgk.solver.problem import NodalTarget, Problem, Solution
-from sklearn_mgk.solver.topology import Topology, topology
-from sklearn_mgk.solver.windows import find_reach
+from sklearn_mgk.solver.reach import find_reach
+from sklearn_mgk.solver.topology import topology
 
 DENSE = 4
 """Entries of a node, in the mean, from which lanes of a block keep 8 of them rather than 4."""
 
 STRIP_SLOTS = {True: (4, 8), False: (8, 16)}
 """Entries in registers that kernels of strips are compiled for, with tables and with code."""
-
-THREADS = {True: 1024, False: 768}
-"""Threads in blocks of one pair that a multiprocessor is to hold, with tables and with code: more
-would make registers spill."""
-
-THREADS_WITH_GRADIENT = 512
-"""The same where derivatives are computed."""
-
-WARPS_OF_STRIPS = {4: 32, 8: 24, 16: 16}
-"""Warps in blocks of strips that a multiprocessor is to hold, by entries in registers."""
-
-OPTIONS = ("--std=c++17", "--use_fast_math")
 
 
 def why_no_device() -> str | None:
@@ -96,12 +61,12 @@ class CUDABackend:
     """Preconditioned conjugate gradients on the current device of CuPy."""
 
     name = "cuda"
+    xp = cupy
 
     def solver(self, problem: Problem, eval_gradient: bool) -> Callable[..., Solution]:
         """Bring the graphs to the device, and evaluate or compile the base kernels."""
-        n_graphs = len(problem.batch)
-        with explained_memory(f"{n_graphs} graphs", "give fewer at a time, or use backend='cpu'"):
-            return in_parts(_Solver(problem, eval_gradient))
+        with explained(f"{len(problem.batch)} graphs"):
+            return _Solver(problem, eval_gradient)
 
 
 class _Solver:
@@ -112,192 +77,76 @@ class _Solver:
         self.node = represent(problem.node, eval_gradient, problem.dtype)
         attribute, self.reach = find_reach(problem, edges) or (None, np.inf)
         self.edge = represent(problem.edge, eval_gradient, problem.dtype, attribute)
-        self.threads = THREADS_WITH_GRADIENT if eval_gradient else THREADS[self.edge.is_table]
-        self.order = colour_order(batch, edges)
-        entries = sort_entries(batch, edges, self.order, self.edge.key)
-        self.kept: list[cupy.ndarray] = []
-        self.problem_words = self._problem_words(entries)
-        self.strip_words = self._strip_words(edges, entries)
-        self.is_dense = len(entries.edge) >= DENSE * batch.n_nodes
+        self.slots = STRIP_SLOTS[self.edge.is_table]
+        graphs = device_graphs(problem, self.node, self.edge, attribute, self.slots)
+        self.strips, self.block_graphs = graphs.strips, graphs.blocks
+        self.kept: list[cupy.ndarray] = [*graphs.first, *graphs.last, *graphs.rows]
+        columns = map(address, graphs.first), map(address, graphs.last)
+        words = problem_words(
+            problem,
+            (self.node, self.edge),
+            graphs.node,
+            columns,
+            self._keep,
+            self.reach,
+            eval_gradient,
+        )
+        self.problem_words = structure(words)
+        self.strip_words = [address(array) for array in graphs.rows]
+        slots = 8 if graphs.n_entries >= DENSE * batch.n_nodes else 4
+        forms = self.node.form, self.edge.form, problem.dtype
+        self.kernels = Kernels(*forms, slots, eval_gradient)
 
     def _keep(self, array: NDArray) -> int:
         """Copy an array to the device for as long as the solver lives; returns its address."""
         self.kept.append(upload(array))
         return self.kept[-1].data.ptr
 
-    def _problem_words(self, entries: Entries) -> NDArray:
-        """Fields of ``mgk::Problem``, each of eight bytes."""
-        problem, node, edge = self.problem, self.node, self.edge
-        limits, none = np.finfo(problem.dtype), np.zeros(1, problem.dtype)
-        labels = node.labels[entries.node]
-        node_labels = (labels.astype(np.int32), none) if node.is_table else (none, labels)
-        tiny, epsilon = float(limits.tiny) * 1e10, float(limits.eps) * 8
-        reals = np.array([problem.tol, tiny, epsilon, min(self.reach, float(limits.max) / 4)])
-        columns = (
-            problem.batch.node_ptr.astype(np.int32),
-            entries.row_ptr,
-            entry_records(entries, edge.labels, problem.dtype),
-            *node_columns(problem, entries.node),
-            entries.local,
-            entries.has_loop,
-            self.order.n_red.astype(np.int32),
-            *node_labels,
-            *(node.values, node.slopes, node.theta),
-        )
-        edge_columns = (none, none, edge.values, edge.slopes, edge.theta)
-        words = [
-            *map(self._keep, columns),
-            node.n_labels,
-            *map(self._keep, edge_columns),
-            edge.n_labels,
-            *reals.view(np.uint64),
-            problem.max_iter,
-            problem.min_steps,
-            problem.n_categories if self.eval_gradient else 0,
-            problem.trainable_stop,
-            self.n_theta,
-        ]
-        return structure(words)
-
-    def _strip_words(self, edges: Topology, entries: Entries) -> list[int]:
-        """Fields of ``mgk::Strips`` except for the last, and what planning reads."""
-        problem, batch, labels = self.problem, self.problem.batch, self.edge.labels
-        if self.edge.is_table:
-            order = self.order
-            form = arcs(edges, order, entries, labels, problem.dtype)
-        else:
-            order = plain_order(batch)
-            form = bonds(problem, edges, order, entries, labels, self.edge.key)
-        count = np.diff(entries.row_ptr)
-        # Code takes several rounds of entries, so that the last number serves all.
-        self.slots = STRIP_SLOTS[self.edge.is_table]
-        most = np.maximum.reduceat(count, batch.node_ptr[:-1])
-        if not self.edge.is_table:
-            most = np.where(most > STRIP_ENTRIES, most, np.minimum(most, self.slots[-1]))
-        ranked = rank_for_strips(
-            batch.sizes, most, form.n_red.astype(np.int64), entries.has_loop > 0, self.slots
-        )
-        self.strips = StripGraphs(*(cupy.asarray(getattr(ranked, f.name)) for f in fields(ranked)))
-        n_entries = np.add.reduceat(count, batch.node_ptr[:-1]).astype(np.int64)
-        is_bipartite = self.order.n_red.astype(np.int64) < batch.sizes
-        self.block_graphs = BlockGraphs(*map(cupy.asarray, (batch.sizes, n_entries, is_bipartite)))
-        return [self._keep(getattr(form, field.name)) for field in fields(RowEdges)]
-
     def __call__(self, pairs: NDArray, nodal: NodalTarget | None = None) -> Solution:
-        """Solve a list of pairs; answers come in its order."""
-        graphs = cupy.asarray(np.ascontiguousarray(pairs.T))
-        answers = Answers.of(len(pairs), self.n_theta)
-        oriented, swapped, fits = orient_for_strips(cupy, self.strips, graphs)
-        if self.eval_gradient or nodal is not None or self.problem.min_steps:
-            fits[:] = False
-        itemsize, limit = self.problem.dtype.itemsize, device_limits()["shared_all"]
-        chosen = cupy.flatnonzero(fits)
-        if len(chosen):
-            few = oriented[:, chosen], swapped[chosen]
-            plan = plan_strips(cupy, self.strips, *few, self.slots, itemsize)
-            self._run(plan, chosen, answers, None)
+        """Solve a list of pairs; answers come in its order, and lie where it lies."""
+        with explained(f"{len(pairs)} pairs at a time"):
+            solution = self._solve(cupy.ascontiguousarray(cupy.asarray(pairs).T), nodal)
+        return on_host(solution) if isinstance(pairs, np.ndarray) else solution
+
+    def _solve(self, graphs: cupy.ndarray, nodal: NodalTarget | None) -> Solution:
+        """Plan, compile what is missing, run, and put answers in the order of the call."""
+        answers = Answers.of(graphs.shape[1], self.n_theta)
+        is_plain = nodal is None and self.problem.min_steps == 0
+        wanted = "GRADIENTS" if self.eval_gradient else "VALUES" if is_plain else "SOLUTIONS"
+        runs = [
+            Run(plan, places, Answers.of(len(places), self.n_theta), self._blocks(plan, nodal))
+            for plan, places in self._plans(graphs, wanted)
+        ]
+        launches = [launch for run in runs for launch in run.plan.launches]
+        self.kernels.compile(launches)
+        taken = cupy.zeros(len(launches), np.int64)
+        with interruptible(taken):
+            start(runs, self.kernels, self.problem_words, self.strip_words, taken)
+        for run in runs:
+            places = run.places[run.plan.order]
+            answers.put(places, run.found)
+            if nodal is not None:
+                run.blocks.scatter(nodal, places.get(), run.plan.swapped.get())
+        return answers.solution(self.eval_gradient)
+
+    def _blocks(self, plan: Plan, nodal: NodalTarget | None) -> Blocks | None:
+        """Allocate node-by-node values where they are asked for."""
+        return (
+            None if nodal is None else Blocks.of(self.block_graphs.size[plan.pairs], self.problem)
+        )
+
+    def _plans(self, graphs: cupy.ndarray, wanted: str) -> Iterator[tuple[Plan, cupy.ndarray]]:
+        """Plan pairs that need blocks or the grid, then small ones in strips; with their places."""
+        itemsize, limits = self.problem.dtype.itemsize, device_limits()
+        room = (limits["shared_all"] / STRIPS_AT_A_TIME - 2 * RESERVED) / itemsize
+        oriented, swapped, fits = orient_for_strips(cupy, self.strips, graphs, room)
         chosen = cupy.flatnonzero(~fits)
         if len(chosen):
             n_vectors = VECTORS_WITH_GRADIENT if self.eval_gradient else VECTORS
-            room = n_vectors, itemsize, limit, self.threads, device_limits()["processors"]
-            plan = plan_blocks(cupy, self.block_graphs, graphs[:, chosen], *room)
-            self._run(plan, chosen, answers, nodal)
-        return answers.solution(self.eval_gradient)
-
-    def _run(
-        self, plan: Plan, places: cupy.ndarray, answers: Answers, nodal: NodalTarget | None
-    ) -> None:
-        """Start the kernels of a plan on the current stream, and put their answers in place."""
-        found = Answers.of(plan.pairs.shape[1], self.n_theta)
-        blocks = (
-            None if nodal is None else Blocks.of(self.block_graphs.size[plan.pairs], self.problem)
-        )
-        taken = cupy.zeros(len(plan.launches), np.int64)
-        with interruptible(taken):
-            self._start(plan, taken, found, blocks)
-        answers.put(places[plan.order], found)
-        if nodal is not None:
-            blocks.scatter(nodal, places[plan.order].get(), plan.swapped.get())
-
-    def _start(
-        self, plan: Plan, taken: cupy.ndarray, found: Answers, blocks: Blocks | None
-    ) -> None:
-        """Start the kernels of a plan on the current stream."""
-        for k, launch in enumerate(plan.launches):
-            begins = plan.strip_begin[k] if launch.warps else None
-            n_items = len(begins) - 1 if launch.warps else launch.end - launch.begin
-            kernel = self._kernel(launch)
-            n_blocks, workspace = self._resident(launch, n_items)
-            sums = cupy.zeros(2 * n_blocks + 3) if launch.together else None
-            begin = 0 if launch.warps else launch.begin
-            work = [
-                *(address(side, begin) for side in plan.pairs),
-                n_items,
-                address(taken, k),
-                address(workspace),
-                launch.size,
-                address(sums),
-            ]
-            results = [*found.words(begin), *([0] * 4 if blocks is None else blocks.words(begin))]
-            a_strip = launch.shared_bytes // strips_a_block(launch.warps)
-            strips = [*self.strip_words, address(begins), a_strip]
-            arguments = (self.problem_words, *map(structure, (strips, work, results)))
-            # Blocks that wait for each other must run at once: a cooperative launch makes sure.
-            kernel.kernel(
-                (n_blocks,),
-                (launch.threads,),
-                arguments,
-                shared_mem=launch.shared_bytes,
-                enable_cooperative_groups=launch.together,
-            )
-
-    def _kernel(self, launch: Launch) -> cupy.RawKernel:
-        """Compile what a launch needs."""
-        wide = self.problem.dtype.itemsize // 4
-        if launch.warps:
-            threads = WARPS_OF_STRIPS[launch.slots] * WARP // wide
-            blocks = max(threads // launch.threads, 1)
-            kernel = StripKernel(launch.threads, blocks, launch.warps, launch.slots)
-        else:
-            blocks, slots = max(self.threads // launch.threads, 1), 8 if self.is_dense else 4
-            kernel = BlockKernel(launch.threads, blocks, slots, launch.memory, self.eval_gradient)
-            if launch.together:
-                kernel = GridKernel(launch.threads, 1, slots, self.eval_gradient)
-        form = self.node.form, self.edge.form, self.problem.dtype, kernel
-        compiled = _compiled(*form)
-        # Never lowered: another thread may be about to launch it.
-        if launch.shared_bytes > compiled.max_dynamic_shared_size_bytes:
-            compiled.max_dynamic_shared_size_bytes = launch.shared_bytes
-        return compiled
-
-    def _resident(self, launch: Launch, n_items: int) -> tuple[int, cupy.ndarray | None]:
-        """Blocks that run at a time, and the workspace for their vectors."""
-        limits = device_limits()
-        resident = max(limits["threads"] // launch.threads, 1)
-        fit = limits["shared_all"] // (launch.shared_bytes + RESERVED)
-        n_blocks = min(
-            limits["processors"] * min(resident, fit), -(-n_items // strips_a_block(launch.warps))
-        )
-        if launch.size == 0:
-            return n_blocks, None
-        itemsize, free, share = self.problem.dtype.itemsize, free_memory(), memory_share()
-        room = int(share * free / (launch.size * itemsize))
-        if room < 1:
-            raise MemoryError(
-                f"the largest pair needs {launch.size * itemsize / 1e9:.1f} GB of device memory; "
-                f"{free / 1e9:.1f} GB are free, of which a share of {share:g} may be used: free "
-                f"some, raise the environment variable {SETTING}, or use backend='cpu'"
-            )
-        if launch.together:
-            return limits["processors"], cupy.empty(launch.size, self.problem.dtype)
-        n_blocks = min(n_blocks, room)
-        return n_blocks, cupy.empty(n_blocks * launch.size, self.problem.dtype)
-
-
-@cache
-def _compiled(
-    node: KernelForm, edge: KernelForm, dtype: np.dtype, kernel: Kernel
-) -> cupy.RawKernel:
-    """Compile a kernel; CuPy keeps the binary on disk."""
-    text = solver_source(node, edge, dtype, kernel)
-    return cupy.RawKernel(text, "solve", options=OPTIONS, backend="nvrtc")
+            room = n_vectors, itemsize, limits["shared_all"], self.kernels.threads
+            few = graphs[:, chosen]
+            yield plan_blocks(cupy, self.block_graphs, few, *room, limits["processors"]), chosen
+        chosen = cupy.flatnonzero(fits)
+        if len(chosen):
+            few = oriented[:, chosen], swapped[chosen]
+            yield plan_strips(cupy, self.strips, *few, self.slots, itemsize, wanted), chosen

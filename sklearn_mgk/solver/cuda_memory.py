@@ -77,13 +77,19 @@ class Answers:
             getattr(self, field.name)[places] = getattr(found, field.name)
 
     def solution(self, eval_gradient: bool) -> Solution:
-        """Bring the answers to the host."""
-        return Solution(
-            self.values.get(),
-            self.gradient.get() if eval_gradient else None,
-            self.outcome.get().astype(np.uint8),
-            self.iterations.get(),
-        )
+        """Answers as they are, on the device."""
+        gradient = self.gradient if eval_gradient else None
+        return Solution(self.values, gradient, self.outcome, self.iterations)
+
+
+def on_host(solution: Solution) -> Solution:
+    """Bring a solution to the host."""
+    return Solution(
+        solution.values.get(),
+        None if solution.gradient is None else solution.gradient.get(),
+        solution.outcome.get().astype(np.uint8),
+        solution.iterations.get(),
+    )
 
 
 @dataclass(frozen=True)

@@ -1,24 +1,20 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Runs of the CUDA solver: waiting that can be interrupted, and less at a time for less memory."""
+"""Runs of the CUDA solver: waiting that can be interrupted, and memory that runs out explained."""
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import cupy
 import numpy as np
-from numpy.typing import NDArray
 
-from sklearn_mgk.solver.problem import NodalTarget, Solution
+from sklearn_mgk.device import explained_memory
 
 SETTING = "SKLEARN_MGK_MEMORY_SHARE"
 """Environment variable: share of the free device memory that vectors may take, 0.5 if not set."""
-
-FEWEST = 16
-"""Pairs that are not divided any more when memory runs out."""
 
 STOP = 2**62
 """Number of items taken that says that none is left."""
@@ -43,6 +39,21 @@ def memory_share() -> float:
     if not 0 < share <= 1:
         raise ValueError(f"{SETTING}={text!r}: give a number above 0 and up to 1, such as 0.5")
     return share
+
+
+@contextmanager
+def explained(what: str) -> Iterator[None]:
+    """Say for what memory does not suffice, and give all that is not used back to the device."""
+    remedy = (
+        f"free some, set the environment variable {SETTING} below {memory_share():g} if other "
+        "programs use the device, give fewer graphs, or use backend='cpu'"
+    )
+    try:
+        with explained_memory(what, remedy):
+            yield
+    except MemoryError:
+        cupy.get_default_memory_pool().free_all_blocks()
+        raise
 
 
 @contextmanager
@@ -86,41 +97,3 @@ def _stop(taken: cupy.ndarray) -> None:
     taken.data.copy_from_host_async(none_left.ctypes.data, none_left.nbytes, beside)
     beside.synchronize()
     cupy.cuda.get_current_stream().synchronize()
-
-
-def in_parts(solve: Callable[..., Solution]) -> Callable[..., Solution]:
-    """Solve half of the pairs at a time, and so on, where the memory of the device runs out."""
-
-    def solve_in_parts(pairs: NDArray, nodal: NodalTarget | None = None) -> Solution:
-        try:
-            return solve(pairs, nodal)
-        except cupy.cuda.memory.OutOfMemoryError as error:
-            if len(pairs) <= FEWEST:
-                raise MemoryError(
-                    f"the GPU has too little memory even for {len(pairs)} pairs at a time: free "
-                    f"some, set the environment variable {SETTING} below {memory_share():g} if "
-                    "other programs use the device, or use backend='cpu'"
-                ) from error
-        # Outside of the handler, whose traceback keeps the arrays of the attempt alive.
-        cupy.get_default_memory_pool().free_all_blocks()
-        half = len(pairs) // 2
-        cuts = slice(None, half), slice(half, None)
-        return _joined([solve_in_parts(pairs[cut], _part_of(nodal, cut)) for cut in cuts])
-
-    return solve_in_parts
-
-
-def _part_of(nodal: NodalTarget | None, cut: slice) -> NodalTarget | None:
-    if nodal is None:
-        return None
-    return NodalTarget(nodal.matrix, nodal.row[cut], nodal.column[cut])
-
-
-def _joined(parts: list[Solution]) -> Solution:
-    gradients = [part.gradient for part in parts]
-    return Solution(
-        np.concatenate([part.values for part in parts]),
-        None if gradients[0] is None else np.concatenate(gradients),
-        np.concatenate([part.outcome for part in parts]),
-        np.concatenate([part.iterations for part in parts]),
-    )

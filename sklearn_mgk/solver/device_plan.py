@@ -21,7 +21,7 @@ MAX_THREADS = 768
 ENTRIES_A_THREAD = 8
 """Entries of a vector for each thread from which a larger block is taken."""
 
-VECTORS, VECTORS_WITH_GRADIENT = 6, 7
+VECTORS, VECTORS_WITH_GRADIENT = 5, 6
 """Vectors of a pair, as in ``cuda/pair.cuh``."""
 
 MEMORY = ("GLOBAL", "SHARED_P", "SHARED")
@@ -30,7 +30,7 @@ MEMORY = ("GLOBAL", "SHARED_P", "SHARED")
 RESIDENT = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24)
 """Blocks that share the memory of a multiprocessor; each number is a launch of its own."""
 
-RESERVED = 2048
+RESERVED = 3072
 """Shared memory that a block costs besides its vectors, at most [bytes]."""
 
 STRIP_ROWS = 64
@@ -38,6 +38,12 @@ STRIP_ROWS = 64
 
 STRIP_HEIGHTS = (16, 24, 32, 40, 48, 64, 80, 96, 112, 128, 160, 192, 256)
 """Rows of all vectors of a strip; each number is a launch of its own."""
+
+STRIPS_AT_A_TIME = 2
+"""Strips of a multiprocessor, at least: larger pairs take blocks."""
+
+WANTED = ("VALUES", "SOLUTIONS", "GRADIENTS")
+"""What strips may be asked for, as ``mgk::Wanted`` says; each keeps one more vector of all rows."""
 
 STRIP_ENTRIES = 128
 """Entries of a node on the lanes that read code, at most, as in ``cuda/strip.cuh``."""
@@ -92,16 +98,17 @@ class StripGraphs:
     kind : array of int64
         Number of the kernel for the graph on the lanes: warps and entries in registers; -1 where
         there is none.
-    height : array of int64
-        Rows of all vectors where the graph stands along the rows, -1 where there are too many.
-    has_loop : array of bool
-        Whether there is a self-loop.
+    lanes : array of int64
+        Lanes of a strip for the graph.
+    size, n_red : array of int64
+        Nodes, and those that are unknowns where the graph stands along the rows.
     """
 
     rank: Any
     kind: Any
-    height: Any
-    has_loop: Any
+    lanes: Any
+    size: Any
+    n_red: Any
 
 
 @dataclass(frozen=True)
@@ -119,12 +126,14 @@ class Launch:
     memory : str
         One of `MEMORY`; for strips always ``"SHARED"``, for the grid ``"GLOBAL"``.
     size : int
-        Numbers of the largest pair that lie in the workspace.
+        Numbers in the workspace for each block, or for the grid.
     together : bool
         Whether all blocks solve one pair after the other.
     warps, slots : int
         For strips, warps and entries in registers that the kernel is compiled for; 0 for blocks of
         one pair.
+    wanted : str
+        For strips, one of `WANTED`.
     """
 
     begin: int
@@ -136,6 +145,7 @@ class Launch:
     together: bool = False
     warps: int = 0
     slots: int = 0
+    wanted: str = ""
 
 
 @dataclass(frozen=True)
@@ -286,7 +296,7 @@ def _cuts(xp, kind) -> list[int]:
 
 
 def rank_for_strips(
-    size: NDArray, most: NDArray, n_red: NDArray, has_loop: NDArray, slots: tuple[int, ...]
+    size: NDArray, most: NDArray, n_red: NDArray, slots: tuple[int, ...]
 ) -> StripGraphs:
     """Say how each graph may stand in strips.
 
@@ -296,8 +306,6 @@ def rank_for_strips(
         Nodes of each graph, and entries of the node that has the most.
     n_red : ndarray of shape (n_graphs,)
         Nodes that are unknowns where the graph stands along the rows.
-    has_loop : ndarray of shape (n_graphs,), bool
-        Whether there is a self-loop.
     slots : tuple of int
         Numbers of entries in registers that there are kernels for.
     """
@@ -305,8 +313,6 @@ def rank_for_strips(
     slot = np.searchsorted(slots, most)
     is_lane = (warps < len(STRIP_WARPS)) & (slot < len(slots))
     kind = np.where(is_lane, warps * len(slots) + slot, -1)
-    height = np.searchsorted(STRIP_HEIGHTS, 2 * (size + n_red))
-    height = np.where(size <= STRIP_ROWS, height, -1)
     # Rows only, then those that are best as rows, then the large ones.
     group = np.where(is_lane, 1 + 2 * kind + (n_red == size), 0)
     rank = np.empty(len(size), np.int64)
@@ -317,7 +323,8 @@ def rank_for_strips(
         own = _share_lanes(size[members]) if side_by_side else np.arange(len(members))
         rank[members] = n_ranks + own
         n_ranks += own.max() + 1
-    return StripGraphs(rank, kind, height, has_loop)
+    lanes = np.where(is_lane, WARP * np.array(STRIP_WARPS)[warps * is_lane], 0)
+    return StripGraphs(rank, kind, lanes, size, n_red)
 
 
 def _share_lanes(size: NDArray) -> NDArray:
@@ -337,8 +344,19 @@ def _share_lanes(size: NDArray) -> NDArray:
     return warp
 
 
-def orient_for_strips(xp, graphs: StripGraphs, pairs) -> tuple[Any, Any, Any]:
+def orient_for_strips(xp, graphs: StripGraphs, pairs, room: float):
     """Exchange rows and columns where that is better.
+
+    Parameters
+    ----------
+    xp : module
+        NumPy or CuPy, whose arrays the others are.
+    graphs : StripGraphs
+        What `rank_for_strips` says, as arrays of xp.
+    pairs : array of shape (2, n_pairs)
+        Graphs.
+    room : float
+        Numbers that the vectors of a strip may have.
 
     Returns
     -------
@@ -350,12 +368,18 @@ def orient_for_strips(xp, graphs: StripGraphs, pairs) -> tuple[Any, Any, Any]:
     first, second = graphs.rank[pairs]
     swapped = second < first
     pairs = xp.where(swapped, pairs[::-1], pairs)
-    fits = (graphs.height[pairs[0]] >= 0) & (graphs.kind[pairs[1]] >= 0)
-    return pairs, swapped, fits & ~(graphs.has_loop[pairs[0]] & graphs.has_loop[pairs[1]])
+    numbers = _height(graphs)[pairs[0]] * graphs.lanes[pairs[1]]
+    fits = (graphs.size[pairs[0]] <= STRIP_ROWS) & (graphs.kind[pairs[1]] >= 0) & (numbers <= room)
+    return pairs, swapped, fits
+
+
+def _height(graphs: StripGraphs):
+    """Rows of the vectors in shared memory: two of all rows, two of red ones."""
+    return 2 * (graphs.size + graphs.n_red)
 
 
 def plan_strips(
-    xp, graphs: StripGraphs, pairs, swapped, slots: tuple[int, ...], itemsize: int
+    xp, graphs: StripGraphs, pairs, swapped, slots: tuple[int, ...], itemsize: int, wanted: str
 ) -> Plan:
     """Sort pairs, oriented and fit for it, into strips.
 
@@ -371,8 +395,11 @@ def plan_strips(
         As for `rank_for_strips`.
     itemsize : int
         Bytes of a number.
+    wanted : str
+        One of `WANTED`.
     """
-    kind = graphs.kind[pairs[1]] * len(STRIP_HEIGHTS) + graphs.height[pairs[0]]
+    height = xp.searchsorted(xp.asarray(STRIP_HEIGHTS), _height(graphs))
+    kind = graphs.kind[pairs[1]] * len(STRIP_HEIGHTS) + height[pairs[0]]
     last = len(slots) * len(STRIP_WARPS) * len(STRIP_HEIGHTS)
     n = len(graphs.rank) + 1
     # One number to sort by: the costly kinds first, then rows, then graphs that share a strip.
@@ -391,7 +418,9 @@ def plan_strips(
         warps, a_block = STRIP_WARPS[warp], strips_a_block(STRIP_WARPS[warp])
         shared = a_block * strip_bytes(warps, STRIP_HEIGHTS[height], itemsize)
         threads = a_block * warps * WARP
-        launches.append(Launch(first, end, threads, shared, warps=warps, slots=slots[slot]))
+        kept = a_block * WANTED.index(wanted) * STRIP_ROWS * warps * WARP
+        form = {"size": kept, "warps": warps, "slots": slots[slot], "wanted": wanted}
+        launches.append(Launch(first, end, threads, shared, **form))
     return Plan(pairs.astype(np.int32), order, swapped[order], begins, launches)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from sklearn_mgk.base_kernels import BaseKernel
 from sklearn_mgk.base_kernels.codegen import cuda_source
 
-HEADERS = ("problem", "labels", "block", "pair", "pcg", "adjoint", "solve", "strip")
+HEADERS = ("problem", "labels", "block", "pair", "pcg", "adjoint", "solve", "strip", "strip_solve")
 """Files of ``cuda/``, each after those that it includes."""
 
 REAL = {np.dtype("float32"): "float", np.dtype("float64"): "double"}
@@ -50,10 +50,11 @@ struct {name}_code {{
   __device__ static Real key(const Label& label) {{ return label.x[{key}]; }}
 
   const Real* features;
-  Real theta[{n_theta}];
+  Real theta[{n_theta} + {name}_kernel::n_constants];
 
   __device__ explicit {name}_code(const mgk::Columns<Real>& columns) : features(columns.features) {{
     for (int k = 0; k < {n_theta}; ++k) theta[k] = columns.theta[k];
+    {name}_kernel::prepare(theta);
   }}
   __device__ Label load(int row) const {{
     Label label;
@@ -70,10 +71,7 @@ struct {name}_code {{
 }};
 """
 
-_ENTRY = """\
-using Real = {real};
-
-{kernels}
+_ENTRY = """
 extern "C" __global__ void __launch_bounds__({threads}, {blocks}) solve(
     const __grid_constant__ mgk::Problem<Real> problem, const __grid_constant__ mgk::Strips strips,
     const __grid_constant__ mgk::Work work, const __grid_constant__ mgk::Results<Real> results) {{
@@ -149,8 +147,10 @@ class GridKernel:
 
     Attributes
     ----------
-    threads, blocks, slots, gradient
+    threads, blocks, slots : int
         As for `BlockKernel`.
+    gradient : bool
+        Whether derivatives are computed.
     """
 
     threads: int
@@ -174,16 +174,19 @@ class StripKernel:
         Threads of a block, and blocks that a multiprocessor is to hold.
     warps, slots : int
         Warps of a strip, and entries of a lane's node that are kept in registers.
+    wanted : str
+        What is asked for, as ``mgk::Wanted`` says.
     """
 
     threads: int
     blocks: int
     warps: int
     slots: int
+    wanted: str
 
     def call(self, node: str, edge: str) -> str:
         """Print the call of the device function."""
-        arguments = f"Real, {node}, {edge}, {self.warps}, {self.slots}"
+        arguments = f"Real, {node}, {edge}, {self.warps}, {self.slots}, mgk::{self.wanted}"
         return f"mgk::solve_strips<{arguments}>(problem, strips, work, results)"
 
 
@@ -202,11 +205,18 @@ def solver_source(node: KernelForm, edge: KernelForm, dtype: np.dtype, kernel: K
     kernel : BlockKernel, GridKernel or StripKernel
         What is compiled.
     """
-    kernels, names = "", {}
+    text, names = base_kernels(node, edge, dtype)
+    entry = _ENTRY.format(threads=kernel.threads, blocks=kernel.blocks, call=kernel.call(**names))
+    return headers(HEADERS) + text + entry
+
+
+def base_kernels(node: KernelForm, edge: KernelForm, dtype: np.dtype) -> tuple[str, dict[str, str]]:
+    """Return the text of the type ``Real`` and of generated base kernels, and their types."""
+    text, names = f"using Real = {REAL[dtype]};\n\n", {}
     for name, form in (("node", node), ("edge", edge)):
         names[name] = f"{name}_code" if form.source else f"mgk::Table<Real, {form.n_free}>"
         if form.source:
-            kernels += _CODE.format(
+            text += _CODE.format(
                 name=name,
                 source=form.source,
                 n_free=form.n_free,
@@ -215,22 +225,16 @@ def solver_source(node: KernelForm, edge: KernelForm, dtype: np.dtype, kernel: K
                 has_windows=str(form.key >= 0).lower(),
                 key=max(form.key, 0),
             )
-    return _headers() + _ENTRY.format(
-        real=REAL[dtype],
-        kernels=kernels,
-        threads=kernel.threads,
-        blocks=kernel.blocks,
-        call=kernel.call(**names),
-    )
+    return text, names
 
 
 @cache
-def _headers() -> str:
-    """All headers as one text: compile caches then see every change."""
+def headers(names: tuple[str, ...]) -> str:
+    """Return some headers as one text: compile caches then see every change."""
     folder = files("sklearn_mgk.cuda")
     lines = [
         line
-        for name in HEADERS
+        for name in names
         for line in (folder / f"{name}.cuh").read_text().splitlines(keepends=True)
         if not line.startswith(("#pragma once", '#include "'))
     ]

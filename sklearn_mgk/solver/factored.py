@@ -17,8 +17,9 @@ from sklearn_mgk.base_kernels.factors import pivoted_cholesky
 from sklearn_mgk.graphs import GraphBatch
 from sklearn_mgk.graphs.columns import take
 from sklearn_mgk.solver import tables
+from sklearn_mgk.solver.pair_tables import PairTables, pair_tables, represent
 from sklearn_mgk.solver.problem import LabelKernel, Problem
-from sklearn_mgk.solver.tables import PairTables, Representation, pair_tables, represent
+from sklearn_mgk.solver.tables import Representation
 from sklearn_mgk.solver.topology import Topology
 from sklearn_mgk.solver.windows import WindowCode, window_code
 

@@ -20,9 +20,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
+from scipy.sparse.csgraph import connected_components
 
 from sklearn_mgk.graphs import GraphBatch
 from sklearn_mgk.solver.topology import Topology
@@ -64,41 +65,27 @@ class Columns(NamedTuple):
     weight: NDArray  # (n_slots,) float, 0 in slots that hold no entry
 
 
-@numba.njit(cache=True, nogil=True)
-def _two_colours(node_ptr, row_ptr, neighbour):
-    """Colour each graph with two colours; says for each graph whether that is possible."""
-    colour = np.full(node_ptr[-1], -1, np.int64)
-    bipartite = np.ones(len(node_ptr) - 1, np.bool_)
-    stack = np.empty(node_ptr[-1], np.int64)
-    for graph in range(len(node_ptr) - 1):
-        for root in range(node_ptr[graph], node_ptr[graph + 1]):
-            if colour[root] >= 0:
-                continue
-            colour[root] = 0
-            stack[0] = root
-            height = 1
-            while height > 0:
-                height -= 1
-                node = stack[height]
-                for entry in range(row_ptr[node], row_ptr[node + 1]):
-                    other = neighbour[entry]
-                    if colour[other] < 0:
-                        colour[other] = 1 - colour[node]
-                        stack[height] = other
-                        height += 1
-                    elif colour[other] == colour[node]:
-                        bipartite[graph] = False
-    return colour, bipartite
+def _two_colours(batch: GraphBatch) -> tuple[NDArray, NDArray]:
+    """Colour each graph with two colours; says for each graph whether that is possible.
+
+    Every node has two copies, and an edge joins copies of two kinds. A graph has no two colours if
+    the copies of one node are connected; otherwise the copies connected to the first copy of the
+    first node tell the colours.
+    """
+    n, is_edge = batch.n_nodes, batch.edge_weight > 0
+    i, j = batch.edge_index[:, is_edge] + batch.node_ptr[batch.edge_graph[is_edge]]
+    ends = np.concatenate([i, i + n]).astype(np.int32), np.concatenate([j + n, j]).astype(np.int32)
+    links = csr_matrix((np.ones(2 * len(i)), ends), (2 * n, 2 * n))
+    part = connected_components(links, directed=False)[1]
+    odd = part[:n] == part[n:]
+    bipartite = np.bincount(batch.node_graph, weights=odd, minlength=len(batch)) == 0
+    # Parts are numbered in the order of their first copies.
+    return (part[:n] > part[n:]).astype(np.int64), bipartite
 
 
-def colour_order(batch: GraphBatch, topology: Topology) -> Order:
+def colour_order(batch: GraphBatch) -> Order:
     """Sort the nodes of each bipartite graph by colour, the larger class first; keep the others."""
-    by_source = np.argsort(topology.source, kind="stable")
-    colour, bipartite = _two_colours(
-        batch.node_ptr,
-        _pointers(topology.source, batch.n_nodes),
-        topology.target[by_source],
-    )
+    colour, bipartite = _two_colours(batch)
     graph = batch.node_graph
     n_second = np.bincount(graph, weights=colour, minlength=len(batch)).astype(np.int64)
     flip = n_second > batch.sizes - n_second

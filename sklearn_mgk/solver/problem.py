@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import IntEnum
+from types import ModuleType
 from typing import Protocol
 
 import numpy as np
@@ -161,11 +162,13 @@ class Backend(Protocol):
     """What every solver offers; ``reference`` defines the answer, the others are tested on it."""
 
     name: str
+    xp: ModuleType  # NumPy or CuPy, whose arrays `solve` works on
 
     def solver(self, problem: Problem, eval_gradient: bool) -> Callable[..., Solution]:
         """Prepare ``problem`` once; return ``solve(pairs, nodal=None) -> Solution``.
 
         ``pairs`` is an int64 array of shape (n_pairs, 2) of graph numbers in ``problem.batch``;
         ``nodal`` an optional :class:`NodalTarget`. Solutions come in the order of ``pairs``.
+        Both are arrays of ``xp``; a backend whose ``xp`` is CuPy answers NumPy with NumPy.
         """
         ...

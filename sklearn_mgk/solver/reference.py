@@ -21,6 +21,7 @@ class ReferenceBackend:
     """Dense direct solves in float64, whatever the dtype and tolerance asked for."""
 
     name = "reference"
+    xp = np
 
     def solver(self, problem: Problem, eval_gradient: bool) -> Callable[..., Solution]:
         """Evaluate both base kernels on all labels."""

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,7 +41,11 @@ class Topology:
 
 
 def topology(batch: GraphBatch) -> Topology:
-    """Expand the undirected edges of a batch into directed entries."""
+    """Expand the undirected edges of a batch into directed entries, once a batch."""
+    return batch.cached("topology", partial(_expand, batch))
+
+
+def _expand(batch: GraphBatch) -> Topology:
     edge = np.flatnonzero(batch.edge_weight > 0)
     graph = batch.edge_graph[edge]
     first, second = batch.edge_index[:, edge] + batch.node_ptr[graph]

@@ -31,22 +31,15 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_mgk.base_kernels.codegen import (
-    FILL_BLOCK,
-    FILL_ROW_GRADIENT,
-    feature_dims,
-    features,
-    row_functions,
-)
+from sklearn_mgk.base_kernels.codegen import feature_dims, features
+from sklearn_mgk.base_kernels.codegen.numba import FILL_BLOCK, FILL_ROW_GRADIENT, row_functions
 from sklearn_mgk.solver.layout import Order
 from sklearn_mgk.solver.problem import LabelKernel, Problem
+from sklearn_mgk.solver.reach import find_reach
 from sklearn_mgk.solver.strips import FLAGS, ONE, ZERO, clear, strip_end
 from sklearn_mgk.solver.tables import NO_FACTORS, check_sample
 from sklearn_mgk.solver.topology import Topology
 from sklearn_mgk.solver.vectors import LANES, add_product, collect, scale, spread
-
-WINDOW_ERROR = {np.dtype("float64"): 1e-9, np.dtype("float32"): 1e-8}
-"""Largest change of a node's value by what windows leave out, relative to the largest value."""
 
 WINDOW_SHARE = 0.1
 """Cost of an entry of W, relative to what it costs without windows; a rough mean."""
@@ -166,27 +159,6 @@ def window_code(problem: Problem, topology: Topology, eval_gradient: bool) -> Wi
         return None
     check_sample(source)
     return WindowCode(source, source.labels.codes, *found, eval_gradient, problem.dtype)
-
-
-def find_reach(problem: Problem, topology: Topology) -> tuple[str, float] | None:
-    """Attribute in which the windows are the narrowest, and half their width."""
-    source = problem.edge
-    step = float((topology.weight_sum / problem.degree).max(initial=0.0)) ** 2
-    epsilon = WINDOW_ERROR[problem.dtype] * (1 - step) / step if step > 0 else 1.0
-    columns = source.labels.columns
-    reach = {
-        name: distance
-        for name, distance in source.kernel.reach(min(epsilon, 1.0)).items()
-        if _is_numeric(columns[name])
-    }
-    if not reach:
-        return None
-    attribute = min(reach, key=lambda name: reach[name] / (np.ptp(columns[name]) or 1.0))
-    return attribute, reach[attribute]
-
-
-def _is_numeric(column) -> bool:
-    return isinstance(column, np.ndarray) and column.ndim == 1 and column.dtype.kind in "biuf"
 
 
 @cache

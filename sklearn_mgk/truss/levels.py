@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_mgk import gram
-from sklearn_mgk.gram import Side
+from sklearn_mgk.blocks import Side
 from sklearn_mgk.kernel import MarginalizedGraphKernel
 from sklearn_mgk.normalization import normalize, normalize_gradient, normalized_diagonal
 from sklearn_mgk.plan import make_plan, make_sides

@@ -14,14 +14,9 @@ from base_kernels.registry import CASES, FORMULAS
 from numpy.testing import assert_allclose, assert_array_equal
 
 from sklearn_mgk.base_kernels import FormulaKernel, KroneckerDelta, SquaredExponential
-from sklearn_mgk.base_kernels.codegen import (
-    cuda_source,
-    feature_dims,
-    features,
-    numba_module,
-    numba_source,
-)
+from sklearn_mgk.base_kernels.codegen import cuda_source, feature_dims, features
 from sklearn_mgk.base_kernels.codegen.exponential import exp
+from sklearn_mgk.base_kernels.codegen.numba import numba_module, numba_source
 from sklearn_mgk.graphs.columns import as_column
 
 every_formula = pytest.mark.parametrize("case", FORMULAS.values(), ids=FORMULAS)
@@ -32,8 +27,11 @@ HOST = """
 #include <math.h>
 #define __device__
 {source}
-extern "C" void fill(const double* x, const double* theta, int n, int width, int n_free,
-                     double* table, double* partials) {{
+extern "C" void fill(const double* x, const double* hyperparameters, int n_theta, int n, int width,
+                     int n_free, double* table, double* partials) {{
+  double theta[99];
+  for (int k = 0; k < n_theta; ++k) theta[k] = hyperparameters[k];
+  prepare(theta);
   for (int i = 0; i < n; ++i)
     for (int j = 0; j < n; ++j) {{
       table[i * n + j] = value(x + i * width, x + j * width, theta);
@@ -44,11 +42,14 @@ extern "C" void fill(const double* x, const double* theta, int n, int width, int
 DEVICE = """
 {source}
 template <typename T>
-__device__ void both(const T* x, const T* y, const T* theta, T* out) {{
+__device__ void both(const T* x, const T* y, T* out) {{
+  T theta[8 + n_constants];
+  for (int k = 0; k < 8; ++k) theta[k] = x[16 + k];
+  prepare(theta);
   out[0] = value(x, y, theta) + gradient(x, y, theta, out + 1);
 }}
-extern "C" __global__ void single(const float* x, float* out) {{ both(x, x + 8, x + 16, out); }}
-extern "C" __global__ void twice(const double* x, double* out) {{ both(x, x + 8, x + 16, out); }}
+extern "C" __global__ void single(const float* x, float* out) {{ both(x, x + 8, out); }}
+extern "C" __global__ void twice(const double* x, double* out) {{ both(x, x + 8, out); }}
 """
 
 
@@ -137,7 +138,7 @@ def test_cuda_text_computes_the_table_on_the_host(case, tmp_path):
     values, partials = np.empty_like(table), np.empty(gradient.shape)
     arrays = (matrix, case.kernel.hyperparameter_values, values, partials)
     x, theta, table_out, gradient_out = (a.ctypes.data_as(ctypes.c_void_p) for a in arrays)
-    sizes = map(ctypes.c_int, (*matrix.shape, case.kernel.n_dims))
+    sizes = map(ctypes.c_int, (len(arrays[1]), *matrix.shape, case.kernel.n_dims))
     ctypes.CDLL(str(library)).fill(x, theta, *sizes, table_out, gradient_out)
     assert_allclose(values, table, rtol=ROUNDING)
     assert_allclose(partials, gradient, rtol=ROUNDING, atol=1e-15)
@@ -156,6 +157,7 @@ def test_text_is_the_same_in_every_process():
         "import sys; sys.path.insert(0, 'tests')\n"
         "from base_kernels.registry import FORMULAS\n"
         "from sklearn_mgk.base_kernels.codegen import *\n"
+        "from sklearn_mgk.base_kernels.codegen.numba import numba_source\n"
         "for case in FORMULAS.values():\n"
         "    dims = feature_dims(case.columns, case.kernel.attributes)\n"
         "    print(numba_source(case.kernel, dims), cuda_source(case.kernel, dims))\n"

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What is solved again and what is not; interruption, threads and progress."""
 
+import gc
 import signal
 import sys
 import time
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -28,7 +30,7 @@ N = len(SMILES)
 @pytest.fixture
 def small_steps(monkeypatch):
     """Cut the work into many chunks (one row each) and many tasks (one pair each)."""
-    monkeypatch.setattr(gram_layer, "CHUNK_BYTES", 1)
+    monkeypatch.setitem(gram_layer.CHUNK_BYTES, "numpy", 1)
     monkeypatch.setattr(schedule, "TASK_COST", 1)
 
 
@@ -144,6 +146,24 @@ def test_graphs_that_differ_in_one_attribute_weight_or_edge_are_not_mixed_up(rev
     fresh = [clone(kernel).set_params(cache_size=0)(batch, probe)[0, 0] for batch in others]
     assert values == fresh
     assert len(set(np.round(values, 10))) == len(others)
+
+
+def test_two_sides_are_joined_once_and_freed_with_either(graphs, monkeypatch):
+    joined, concatenate = [], GraphBatch.concatenate
+
+    def counting(batches):
+        found = concatenate(batches)
+        joined.append(weakref.ref(found))
+        return found
+
+    monkeypatch.setattr(GraphBatch, "concatenate", counting)
+    left, right = graphs[:4], graphs[4:9]
+    for q in (0.1, 0.2):
+        make_kernel(stopping_probability=q)(left, right)
+    assert len(joined) == 1
+    del right
+    gc.collect()
+    assert joined[0]() is None
 
 
 # What keeps settings apart ---------------------------------------------------------------------

@@ -6,6 +6,7 @@ import math
 import shutil
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import nvrtc
@@ -155,3 +156,62 @@ def test_long_rows_are_split(device, kernel, monkeypatch):
     tolerance = 1e-5 if dtype == np.float32 else 1e-13
     assert_allclose(y, A @ x.astype(float), rtol=tolerance, atol=100 * tolerance)
     assert not n_done.any(), "the counts must be ready for the next launch"
+
+
+class OnDevice:
+    """An array of the host that tells its address as those of CuPy do."""
+
+    def __init__(self, array):
+        self.array, self.ndim = array, array.ndim
+        self.data = SimpleNamespace(ptr=array.ctypes.data)
+
+
+@needs_compiler
+def test_arguments_are_kept_for_the_driver(device):
+    kernel = "float_int_4_4_8"
+    dtype, index, shape, n_columns = KERNELS[kernel]
+    A = MATRICES["random"]
+    rows, partitions = plans(A, 5)
+    items, _ = cuda.make_items(partitions[-1])
+    parts = (rows.ptr, rows.indices, partitions[-1].order)
+    ptr, indices, order = (OnDevice(part.astype(index)) for part in parts)
+    values, rng = OnDevice(rows.data.astype(dtype)), np.random.default_rng(0)
+    xs = [rng.normal(size=(A.shape[1], n_columns)).astype(dtype) for _ in range(2)]
+    ys = [np.full((A.shape[0], n_columns), np.nan, dtype) for _ in range(2)]
+    room = OnDevice(np.zeros((1, n_columns), dtype)), OnDevice(np.zeros(8, np.uint32))
+    matrices = ptr, indices, values, order, OnDevice(items), OnDevice(xs[0]), OnDevice(ys[0])
+
+    def driver(function, *rest):
+        grid, block, (shared, stream, places, extra) = rest[:3], rest[3:6], rest[6:]
+        assert (block, shared, stream, extra) == ((cuda._THREADS, 1, 1), 0, 77, 0)
+        at = np.ctypeslib.as_array((ctypes.c_uint64 * 10).from_address(places))
+        numbers = [ctypes.c_uint64.from_address(int(place)) for place in at]
+        device[function](*numbers, *grid[:2])
+
+    grid = len(items), shape.n_tiles(n_columns)
+    launch = cuda.Launch(driver, kernel, grid, (*matrices, np.int64(n_columns), *room))
+    for x, y in zip(xs, ys, strict=True):
+        launch(x.ctypes.data, y.ctypes.data, 77)
+        assert_allclose(y, A @ x.astype(float), rtol=1e-5, atol=1e-3)
+
+
+@pytest.mark.parametrize("name", [*MATRICES, "skewed"])
+def test_counted_degrees_sort_as_the_rows_do(name):
+    rows = as_rows_of(skewed() if name == "skewed" else MATRICES[name])
+    listed = by_metric(rows, rows.lengths.astype(float), 40)
+    counted = by_degree(Degrees(np, rows.lengths), 40)
+    assert_array_equal(counted.order, listed.order)
+    assert_array_equal(counted.blocks, listed.blocks)
+    assert_array_equal(counted.dense, listed.dense)
+    assert counted.imbalance == pytest.approx(listed.imbalance)
+    assert counted.threshold == pytest.approx(listed.threshold)
+    assert_array_equal(cuda.make_items(counted)[0], cuda.make_items(listed)[0])
+
+
+@pytest.mark.parametrize(
+    ("lengths", "engine"),
+    [([4] * 50 + [8] * 50, "rows"), ([40] * 50 + [60] * 50, "heavy"), ([1] * 90 + [99], "degree")],
+)
+def test_the_engine_follows_the_degrees(lengths, engine):
+    product = SimpleNamespace(degrees=Degrees(np, np.array(lengths)))
+    assert cuda.CUDABackend.engine(None, product) == engine

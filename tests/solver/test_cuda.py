@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The ways through the CUDA solver give the same answers; needs a device."""
 
+import gc
+import pickle
 import signal
 import time
 
@@ -8,10 +10,11 @@ import numpy as np
 import pytest
 from cases import GRAPH_SETS, make_kernel, path, random_graph
 from oracles import as_batch
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 
 from sklearn_mgk import MarginalizedGraphKernel
 from sklearn_mgk.base_kernels import FunctionKernel
-from sklearn_mgk.device import import_cupy
 from sklearn_mgk.plan import make_problem
 from sklearn_mgk.solver import device_labels, device_plan
 
@@ -87,7 +90,7 @@ def test_runs_agree_to_the_last_bit(solver, dtype):
 def test_no_room_for_vectors_is_an_error_that_says_so(solver, monkeypatch):
     real = solver.device_limits()
     monkeypatch.setattr(solver, "device_limits", lambda: {**real, "shared_all": 4 << 10})
-    monkeypatch.setattr(solver, "free_memory", lambda: 1000)
+    monkeypatch.setattr("sklearn_mgk.solver.cuda_launch.free_memory", lambda: 1000)
     with pytest.raises(MemoryError, match=r"needs .* GB of device memory.*backend='cpu'"):
         make_kernel("delta", "smooth", "cuda")(as_batch(LARGE))
 
@@ -131,21 +134,6 @@ def test_interruption_ends_promptly(solver, size):
     np.testing.assert_allclose(solve(pair).values, expected, rtol=1e-12)
 
 
-def test_memory_that_runs_out_makes_parts_smaller(solver, monkeypatch):
-    batch, kernel, reference = both(MIXED)
-    whole, sizes = solver._Solver.__call__, []
-
-    def short_of_memory(self, pairs, nodal=None):
-        sizes.append(len(pairs))
-        if len(pairs) > 20:
-            raise import_cupy().cuda.memory.OutOfMemoryError(2**40, 2**41)
-        return whole(self, pairs, nodal)
-
-    monkeypatch.setattr(solver._Solver, "__call__", short_of_memory)
-    np.testing.assert_allclose(kernel(batch), reference(batch), rtol=1e-9)
-    assert len(sizes) > 1
-
-
 def test_kernel_without_formula_and_with_too_many_labels_is_refused(monkeypatch):
     monkeypatch.setattr(device_labels, "LARGEST_TABLE", 3)
     monkeypatch.setattr(device_labels, "MAX_TABLE_LABELS", 2)
@@ -158,3 +146,75 @@ def test_auto_prefers_the_device():
     from sklearn_mgk import available_backends
 
     assert available_backends()[0] == "cuda"
+
+
+def test_answers_lie_where_the_pairs_lie(solver):
+    import cupy
+
+    batch = as_batch(MIXED)
+    solve = solver.CUDABackend().solver(make_problem(make_kernel(), batch), True)
+    pairs = np.stack(np.triu_indices(len(batch)), axis=1)
+    host, device = solve(pairs), solve(cupy.asarray(pairs))
+    for name, column in vars(host).items():
+        assert isinstance(column, np.ndarray)
+        np.testing.assert_array_equal(getattr(device, name).get(), column)
+
+
+@pytest.mark.parametrize("n_bytes", [1, 3000])
+@pytest.mark.parametrize("cache_size", [0, 128])
+def test_blocks_make_one_matrix(n_bytes, cache_size, monkeypatch):
+    from sklearn_mgk import clear_cache, gram
+
+    clear_cache()
+    batch = as_batch([*MIXED, *MIXED[:2]])
+    kernel = make_kernel("product", "product", "cuda", cache_size=cache_size)
+    expected = clone(kernel).set_params(cache_size=0)(batch, eval_gradient=True)
+    monkeypatch.setitem(gram.CHUNK_BYTES, "cupy", n_bytes)
+    found = kernel(batch, eval_gradient=True)
+    for matrix, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(matrix, other, rtol=1e-7, atol=1e-9 * np.abs(other).max())
+    for _ in range(2):
+        np.testing.assert_allclose(kernel(batch), expected[0], rtol=1e-9)
+        np.testing.assert_allclose(kernel(batch[:3], batch), expected[0][:3], rtol=1e-9)
+    clear_cache()
+
+
+def test_pairs_that_do_not_converge_are_named():
+    kernel = make_kernel("product", "product", "cuda", max_iter=1, tol=1e-12)
+    with pytest.warns(ConvergenceWarning, match=r"of \d+ pairs did not converge .* \(X\[\d+\], X"):
+        kernel(as_batch(MIXED))
+
+
+def test_another_kernel_on_the_same_graphs_brings_tables_only(solver, monkeypatch):
+    from sklearn_mgk.solver import cuda_graphs
+
+    brought, upload = [], cuda_graphs.upload
+    monkeypatch.setattr(cuda_graphs, "upload", lambda array: brought.append(1) or upload(array))
+    batch = as_batch(MIXED)
+    kernel = make_kernel("product", "product", "cuda")
+    kernel(batch)
+    assert brought
+    brought.clear()
+    other = clone(kernel).set_params(stopping_probability=0.3)
+    expected = clone(other).set_params(backend="reference")(batch)
+    np.testing.assert_allclose(other(batch), expected, rtol=1e-9)
+    assert not brought
+    again = pickle.loads(pickle.dumps(batch))
+    np.testing.assert_allclose(other(again), expected, rtol=1e-9)
+    assert brought
+
+
+def test_device_memory_of_a_batch_is_freed_with_it():
+    import cupy
+
+    pool = cupy.get_default_memory_pool()
+    kernel = make_kernel("product", "product", "cuda")
+    kernel(as_batch(MIXED))
+    gc.collect()
+    before = pool.used_bytes()
+    batch = as_batch(MIXED)
+    kernel(batch)
+    assert pool.used_bytes() > before
+    del batch
+    gc.collect()
+    assert pool.used_bytes() == before

@@ -3,6 +3,7 @@
 
 import shutil
 import signal
+import sys
 from contextlib import nullcontext
 
 import host_cupy
@@ -13,7 +14,7 @@ from oracles import as_batch
 
 from sklearn_mgk.plan import make_problem
 from sklearn_mgk.solver import device_labels, device_plan
-from sklearn_mgk.solver.problem import NodalTarget, Solution
+from sklearn_mgk.solver.problem import NodalTarget
 from sklearn_mgk.solver.reference import ReferenceBackend
 
 needs_compiler = pytest.mark.skipif(
@@ -33,6 +34,12 @@ def solver(monkeypatch):
     for name, number in (("MAX_THREADS", 96), ("GRID_THREADS", 64)):
         monkeypatch.setattr(device_plan, name, number)
     return host_cupy.as_cupy(monkeypatch)
+
+
+@pytest.fixture
+def running(solver):
+    """The module that waits for kernels, on the host."""
+    return sys.modules["sklearn_mgk.solver.cuda_run"]
 
 
 @pytest.fixture(params=["block", "grid"])
@@ -68,6 +75,28 @@ def test_values_and_gradients(solver, team, form, monkeypatch):
     scale = np.abs(expected.gradient).max()
     np.testing.assert_allclose(found.gradient, expected.gradient, rtol=1e-7, atol=1e-9 * scale)
     assert not found.outcome.any()
+
+
+@needs_compiler
+@pytest.mark.parametrize("form", ["table", "code"])
+def test_strips(solver, form, monkeypatch):
+    monkeypatch.setattr(device_labels, "MAX_TABLE_LABELS", 10**6 if form == "table" else 0)
+    graphs = [path(5), path(9), *(random_graph(n, 3 / n, n) for n in (4, 12, 33))]
+    graphs += [random_graph(8, 0.3, k, loops=True, parallel=True) for k in (1, 2)]
+    problem, pairs = problem_of(graphs), all_pairs(len(graphs))
+    launches = []
+    start = solver.start
+    monkeypatch.setattr(
+        solver, "start", lambda runs, *more: (launches.extend(runs), start(runs, *more))
+    )
+    expected = ReferenceBackend().solver(problem, True)(pairs)
+    found = solver.CUDABackend().solver(problem, True)(pairs)
+    values = solver.CUDABackend().solver(problem, False)(pairs).values
+    assert {launch.warps for run in launches for launch in run.plan.launches} == {1, 2}
+    np.testing.assert_allclose(values, expected.values, rtol=1e-9)
+    np.testing.assert_allclose(found.values, expected.values, rtol=1e-9)
+    scale = np.abs(expected.gradient).max()
+    np.testing.assert_allclose(found.gradient, expected.gradient, rtol=1e-7, atol=1e-9 * scale)
 
 
 @needs_compiler
@@ -110,39 +139,16 @@ def test_interruption_leaves_no_items(solver, monkeypatch):
     assert (taken > 2**60).all()
 
 
-def sums_of(limit):
-    """Solver whose memory is enough for some pairs at a time; values are sums of graph numbers."""
-    sizes = []
-
-    def solve(pairs, nodal=None):
-        sizes.append(len(pairs))
-        if len(pairs) > limit:
-            raise host_cupy.OutOfMemoryError
-        total = pairs.sum(axis=1)
-        nodal.matrix[nodal.row, nodal.column] = total
-        return Solution(total, total[:, None], total % 3, total)
-
-    return solve, sizes
-
-
-def test_memory_that_runs_out_makes_parts_smaller(solver):
-    solve, sizes = sums_of(30)
-    pairs = np.random.default_rng(0).integers(0, 50, (100, 2))
-    target = NodalTarget(np.zeros((100, 2)), np.arange(100), np.ones(100, int))
-    found = solver.in_parts(solve)(pairs, target)
-    assert sizes == [100, 50, 25, 25, 50, 25, 25]
-    total = pairs.sum(axis=1)
-    for numbers in (found.values, found.gradient[:, 0], found.iterations, target.matrix[:, 1]):
-        np.testing.assert_array_equal(numbers, total)
-
-
-def test_memory_for_no_pair_names_the_setting(solver):
-    with pytest.raises(MemoryError, match="SKLEARN_MGK_MEMORY_SHARE below"):
-        solver.in_parts(sums_of(0)[0])(np.zeros((100, 2), int))
+def test_memory_that_runs_out_names_the_setting(running):
+    with (
+        pytest.raises(MemoryError, match=r"for 3 pairs: .*SKLEARN_MGK_MEMORY_SHARE below 0.5"),
+        running.explained("3 pairs"),
+    ):
+        raise host_cupy.OutOfMemoryError
 
 
 @pytest.mark.parametrize("text", ["half", "0", "1.5"])
-def test_share_of_memory_is_checked(solver, monkeypatch, text):
-    monkeypatch.setenv(solver.SETTING, text)
+def test_share_of_memory_is_checked(running, monkeypatch, text):
+    monkeypatch.setenv(running.SETTING, text)
     with pytest.raises(ValueError, match=f"SKLEARN_MGK_MEMORY_SHARE='{text}'.*such as 0.5"):
-        solver.memory_share()
+        running.memory_share()

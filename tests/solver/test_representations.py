@@ -12,8 +12,10 @@ from sklearn_mgk.plan import make_problem
 from sklearn_mgk.solver import cpu, factored, tables, windows
 from sklearn_mgk.solver.cpu import CPUBackend
 from sklearn_mgk.solver.factored import FactorTables
-from sklearn_mgk.solver.tables import PairTables, SharedTable
-from sklearn_mgk.solver.windows import WINDOW_ERROR, WindowCode
+from sklearn_mgk.solver.pair_tables import PairTables
+from sklearn_mgk.solver.reach import WINDOW_ERROR
+from sklearn_mgk.solver.tables import SharedTable
+from sklearn_mgk.solver.windows import WindowCode
 
 SMOOTH = {"edge": "smooth", "node": "product"}
 NOT_FACTORED = {"tables": 1000, "pair tables": 1}

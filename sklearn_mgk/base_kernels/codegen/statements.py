@@ -14,13 +14,15 @@ class KernelCode:
     ----------
     legend : str
         What each feature and hyperparameter is, and the formula; one line each.
+    expressions : tuple
+        The value, and one derivative for each free hyperparameter.
     value, gradient : tuple
         ``(assignments, results)``: pairs of a temporary variable and its expression, then the
-        results. The results of `gradient` are the value and one derivative for each free
-        hyperparameter.
+        results. The results of `gradient` are all expressions.
     """
 
     legend: str
+    expressions: tuple
     value: tuple
     gradient: tuple
 
@@ -67,11 +69,12 @@ def _shared(formula, free, legend) -> KernelCode:
     from sklearn_mgk.base_kernels.symbolic import log_derivatives
 
     lines = (*legend, f"value: {formula}")
-    partials = log_derivatives(formula, free)
-    return KernelCode("\n".join(lines), _eliminate([formula]), _eliminate([formula, *partials]))
+    both = formula, *log_derivatives(formula, free)
+    return KernelCode("\n".join(lines), both, eliminate(both[:1]), eliminate(both))
 
 
-def _eliminate(results) -> tuple:
+def eliminate(results) -> tuple:
+    """Share common subexpressions: assignments and results, as `KernelCode` has them."""
     import sympy
 
     assignments, results = sympy.cse(results, sympy.numbered_symbols("t", real=True))
