@@ -4,8 +4,7 @@ The same kernel on the CPU and on the GPU
 =========================================
 
 Backends differ in speed, not in what they compute. This example times those that the machine has on
-one set of graphs, in both precisions. Where there is an NVIDIA GPU and CuPy, it is among them; the
-times of a run on one stand at the end.
+one set of graphs, in both precisions. Where there is an NVIDIA GPU and CuPy, it is among them.
 """
 
 from time import perf_counter

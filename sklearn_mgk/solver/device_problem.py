@@ -31,7 +31,7 @@ def graph_columns(
 
     Returns
     -------
-    first, last : tuple of ndarray
+    tuple of two tuples of ndarray
         Fields of ``mgk::Problem`` before the node quantities, and from there to the node labels.
     """
     labels, none = node.labels[entries.node], np.zeros(1, problem.dtype)

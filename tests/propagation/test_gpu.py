@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from propagation.matrices import MATRICES, power_law
 from scipy import sparse
 
-from sklearn_mgk import from_smiles
+from sklearn_mgk import from_arrays
 from sklearn_mgk.propagation import GCNPropagation, SpMMPlan, cuda, propagate, spmm
 from sklearn_mgk.propagation.matrices import as_rows_of
 from sklearn_mgk.propagation.partition import by_metric
@@ -84,9 +84,15 @@ def test_indices_of_64_bits(monkeypatch):
     assert_allclose(plan @ np.eye(300), A.toarray(), atol=1e-13)
 
 
+def molecule(n):
+    """Path of n nodes with charges."""
+    ends = np.arange(n - 1)
+    return {"edge_index": np.stack([ends, ends + 1]), "nodes": {"charge": np.linspace(0, 1, n)}}
+
+
 @pytest.mark.parametrize("hops", ["last", "concat", "mean"])
 def test_features_are_those_of_the_cpu(hops):
-    batch = from_smiles(["CCO", "C", "c1ccccc1O"] * 20)
+    batch = from_arrays([molecule(n) for n in (1, 3, 7) * 20])
     cpu, gpu = (GCNPropagation(3, hops=hops, pooling="mean", backend=b) for b in ("cpu", "cuda"))
     assert_allclose(gpu.fit_transform(batch), cpu.fit_transform(batch), atol=1e-13)
     A, X = sparse.csr_array(abs(power_law() + power_law().T)), np.ones((300, 5))
