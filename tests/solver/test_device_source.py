@@ -43,8 +43,9 @@ def errors(architecture, node, edge, dtype, kernel):
 
 
 @pytest.mark.parametrize("architecture", nvrtc.architectures())
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("edge", [TABLE, CODE], ids=["table", "code"])
+@pytest.mark.parametrize(
+    ("edge", "dtype"), [(TABLE, "float64"), (CODE, "float32")], ids=["table", "code"]
+)
 @pytest.mark.parametrize(
     "kernel",
     [BLOCK, BlockKernel(512, 1, 4, "GLOBAL", True), GridKernel(512, 1, 8, True), STRIP],
