@@ -18,11 +18,11 @@ from sklearn_mgk.solver.cuda_launch import Run, start
 from sklearn_mgk.solver.cuda_memory import (
     Answers,
     Blocks,
+    Kept,
     address,
     device_limits,
     on_host,
     structure,
-    upload,
 )
 from sklearn_mgk.solver.cuda_run import explained, interruptible
 from sklearn_mgk.solver.device_labels import represent
@@ -80,14 +80,14 @@ class _Solver:
         self.slots = STRIP_SLOTS[self.edge.is_table]
         graphs = device_graphs(problem, self.node, self.edge, attribute, self.slots)
         self.strips, self.block_graphs = graphs.strips, graphs.blocks
-        self.kept: list[cupy.ndarray] = [*graphs.first, *graphs.last, *graphs.rows]
+        self.kept = Kept([*graphs.first, *graphs.last, *graphs.rows])
         columns = map(address, graphs.first), map(address, graphs.last)
         words = problem_words(
             problem,
             (self.node, self.edge),
             graphs.node,
             columns,
-            self._keep,
+            self.kept,
             self.reach,
             eval_gradient,
         )
@@ -96,11 +96,6 @@ class _Solver:
         slots = 8 if graphs.n_entries >= DENSE * batch.n_nodes else 4
         forms = self.node.form, self.edge.form, problem.dtype
         self.kernels = Kernels(*forms, slots, eval_gradient)
-
-    def _keep(self, array: NDArray) -> int:
-        """Copy an array to the device for as long as the solver lives; returns its address."""
-        self.kept.append(upload(array))
-        return self.kept[-1].data.ptr
 
     def __call__(self, pairs: NDArray, nodal: NodalTarget | None = None) -> Solution:
         """Solve a list of pairs; answers come in its order, and lie where it lies."""

@@ -41,6 +41,15 @@ def upload(array: NDArray) -> cupy.ndarray:
     return cupy.asarray(array.view(np.uint8) if array.dtype.names else array)
 
 
+class Kept(list):
+    """Arrays on the device, there for as long as this list is."""
+
+    def __call__(self, array: NDArray) -> int:
+        """Copy an array to the device; returns its address."""
+        self.append(upload(array))
+        return address(self[-1])
+
+
 def structure(words: list[int]) -> np.void:
     """Lay words of eight bytes out as one structure, which a kernel takes by value."""
     layout = np.dtype([(f"f{k}", np.uint64) for k in range(len(words))])

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from sklearn_mgk.solver.cuda_kernels import OPTIONS
 from sklearn_mgk.solver.cuda_memory import (
     Answers,
+    Kept,
     address,
     device_limits,
     free_memory,
     on_host,
     structure,
-    upload,
 )
 from sklearn_mgk.solver.cuda_run import memory_share
 from sklearn_mgk.solver.device_plan import VECTORS, WARP, padded
@@ -41,17 +41,12 @@ class TechniqueSolver:
 
     def __init__(self, problem: Problem, techniques: Techniques):
         self.form = TechniqueProblem.of(problem, techniques)
-        self.kept: list[cupy.ndarray] = []
-        self.problem_words = structure(self.form.words(self._keep))
-        self.tile_words = self.form.tile_words(self._keep)
+        self.kept = Kept()
+        self.problem_words = structure(self.form.words(self.kept))
+        self.tile_words = self.form.tile_words(self.kept)
         self.kernel = _compiled(self.form.source())
         columns = problem.batch.sizes, self.form.cost, self.form.n_entries
         self.size, self.cost, self.n_entries = map(cupy.asarray, columns)
-
-    def _keep(self, array: NDArray) -> int:
-        """Copy an array to the device for as long as the solver lives; returns its address."""
-        self.kept.append(upload(array))
-        return self.kept[-1].data.ptr
 
     def __call__(self, pairs: NDArray) -> Solution:
         """Solve a list of pairs, shape (n_pairs, 2); answers come in its order."""
