@@ -12,8 +12,6 @@ CPU.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import networkx as nx
@@ -57,8 +55,8 @@ def measure(name: str, options) -> list[str]:
     kernel.set_params(backend=options.backend, dtype="float32", tol=1e-7, cache_size=0)
     solve = solver(kernel, batch, options.backend)
     pairs = np.stack(np.triu_indices(len(batch)), axis=1)
-    ms = shortest(lambda: solve(pairs), options.repeats)
-    whole = shortest(lambda: kernel(batch), options.repeats)
+    ms = 1e3 * timing.times(lambda: solve(pairs), options.repeats)[0]
+    whole = 1e3 * timing.times(lambda: kernel(batch), options.repeats)[0]
     few = pairs[np.random.default_rng(5).integers(0, len(pairs), 60)]
     exact = solver(kernel, batch, "cpu", dtype="float64", tol=1e-12)(few).values
     error = np.abs(solve(few).values / exact - 1)
@@ -71,17 +69,6 @@ def measure(name: str, options) -> list[str]:
         f"{whole:.1f}",
         *map("{:.1e}".format, (error.max(), np.median(error))),
     ]
-
-
-def shortest(run: Callable, repeats: int) -> float:
-    """Shortest time of a call [ms], after one that does not count."""
-    run()
-    times = []
-    for _ in range(repeats):
-        begin = time.perf_counter()
-        run()
-        times.append(time.perf_counter() - begin)
-    return 1e3 * min(times)
 
 
 def solver(kernel: MarginalizedGraphKernel, batch: GraphBatch, backend: str, **settings):

@@ -31,16 +31,21 @@ def parser(description: str | None, data: bool = True) -> argparse.ArgumentParse
     return found
 
 
-def seconds(run: Callable, repeats: int = 3, warm_up: bool = True) -> float:
-    """Median time of a call [s], after one that does not count."""
+def times(run: Callable, repeats: int = 3, warm_up: bool = True) -> list[float]:
+    """Return times of some calls [s], the shortest first, after one that does not count."""
     if warm_up:
         run()
-    times = []
+    found = []
     for _ in range(repeats):
         begin = time.perf_counter()
         run()
-        times.append(time.perf_counter() - begin)
-    return sorted(times)[len(times) // 2]
+        found.append(time.perf_counter() - begin)
+    return sorted(found)
+
+
+def seconds(run: Callable, repeats: int = 3, warm_up: bool = True) -> float:
+    """Median time of a call [s]; see `times`."""
+    return times(run, repeats, warm_up)[repeats // 2]
 
 
 def machine() -> str:
