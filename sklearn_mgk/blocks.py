@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Sides of a matrix, and the blocks that it is solved in.
 
-Cells of a block are arrays of NumPy or CuPy, as the backend wants them: making pairs and putting
-millions of values in their places is work for the device.
+Cells of a block are arrays of NumPy or CuPy, as the backend wants them, and so is the matrix where
+it finds room there: making pairs and putting millions of values in their places is work for the
+device.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -63,9 +66,65 @@ class Side:
         """Whether no graph comes twice."""
         return len(self.first) == len(self.graphs)
 
+    @property
+    def repeated(self) -> tuple[NDArray, NDArray]:
+        """Places of graphs that came before, and where they came first."""
+        is_repeated = np.ones(len(self.graphs), bool)
+        is_repeated[self.first] = False
+        repeated = np.flatnonzero(is_repeated)
+        return repeated, self.first[self.inverse[repeated]]
+
     def places(self, lo: int, hi: int) -> slice | NDArray:
         """Places along the side of some distinct graphs, as an index."""
         return slice(lo, hi) if self.all_distinct else self.first[lo:hi]
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """A matrix between all graphs of two sides while it is filled in.
+
+    Attributes
+    ----------
+    xp : module
+        NumPy or CuPy, whose array it is.
+    array : array of shape (n_rows, n_columns, ...)
+        The numbers.
+    """
+
+    xp: ModuleType
+    array: Any
+
+    @classmethod
+    def of(cls, xp: ModuleType, room: float, shape: tuple[int, ...]) -> Matrix:
+        """Make a matrix of zeros, by xp if it has no more bytes than there is room."""
+        if 8 * math.prod(shape) <= room:
+            try:
+                return cls(xp, xp.zeros(shape))
+            except MemoryError:  # in pieces that are too small
+                pass
+        return cls(np, np.zeros(shape))
+
+    def first(self, n: int) -> Matrix:
+        """Return the first layers of a matrix with a third axis; a view."""
+        return Matrix(self.xp, self.array[:, :, :n])
+
+    def write(self, found: Any, i: slice | NDArray, j: slice | NDArray) -> None:
+        """Write an array, on the host or the device, to rows i and columns j."""
+        found = to_host(found) if self.xp is np else self.xp.asarray(found)
+        self.array[index(self.xp, i, j)] = found
+
+    def read(self, i: slice | NDArray, j: slice | NDArray) -> NDArray:
+        """Return rows i and columns j, on the host."""
+        return to_host(self.array[index(self.xp, i, j)])
+
+    def copy_duplicates(self, rows: Side, columns: Side) -> None:
+        """Copy the rows and columns of distinct graphs to the places of their duplicates."""
+        if not columns.all_distinct:
+            repeated, first = map(self.xp.asarray, columns.repeated)
+            self.array[:, repeated] = self.array[:, first]
+        if not rows.all_distinct:
+            repeated, first = map(self.xp.asarray, rows.repeated)
+            self.array[repeated] = self.array[first]
 
 
 @dataclass(frozen=True)
@@ -120,7 +179,7 @@ class Block:
             return int(np.count_nonzero(np.triu(unknown) if self.symmetric else unknown))
         return n * m - n * (n - 1) // 2 if self.symmetric else n * m
 
-    def cells(self, xp) -> tuple[Any, Any]:
+    def cells(self, xp: ModuleType) -> tuple[Any, Any]:
         """Rows and columns of the pairs to solve, counted within the block; arrays of xp."""
         if self.known is None:
             unknown = xp.ones(self.shape, bool)
@@ -130,12 +189,12 @@ class Block:
             unknown &= _upper(xp, *self.shape)
         return xp.nonzero(unknown)
 
-    def graphs(self, xp, cells: tuple[Any, Any]) -> Any:
+    def graphs(self, xp: ModuleType, cells: tuple[Any, Any]) -> Any:
         """Pairs of graphs in some cells, shape (n_pairs, 2)."""
         sides = self.rows.representatives[self.lo :], self.columns.representatives[self.left :]
         return xp.stack([xp.asarray(side)[at] for side, at in zip(sides, cells, strict=True)]).T
 
-    def lay_out(self, xp, cells: tuple[Any, Any], solved: Any) -> Any:
+    def lay_out(self, xp: ModuleType, cells: tuple[Any, Any], solved: Any) -> Any:
         """Put values (or derivatives) into their cells; the square at the diagonal is mirrored."""
         if self.known is None:
             found = xp.empty(self.shape + solved.shape[1:])
@@ -149,20 +208,20 @@ class Block:
             found[:, :n] = xp.where(upper, square, square.swapaxes(0, 1))
         return found
 
-    def write(self, found: Any, matrix: NDArray) -> None:
+    def write(self, found: Any, matrix: Matrix) -> None:
         """Write what `lay_out` gave to the matrix of all graphs, and mirror it below the block."""
         n, end = self.hi - self.lo, len(self.columns.first)
         i, j = self.rows.places(self.lo, self.hi), self.columns.places(self.left, end)
-        _write(found, matrix, i, j)
+        matrix.write(found, i, j)
         if self.symmetric and self.hi < end:
             below = self.columns.places(self.hi, end)
-            _write(found[:, n:].swapaxes(0, 1), matrix, below, i)
+            matrix.write(found[:, n:].swapaxes(0, 1), below, i)
 
-    def read(self, matrix: NDArray, without: NDArray) -> NDArray:
+    def read(self, matrix: Matrix, without: NDArray) -> NDArray:
         """Read the block from the matrix of all graphs, NaN in some cells, shape (n, 2)."""
         end = len(self.columns.first)
         i, j = self.rows.places(self.lo, self.hi), self.columns.places(self.left, end)
-        found = matrix[index(i, j)]
+        found = matrix.read(i, j)
         if len(without) == 0:
             return found
         found, (i, j) = found.copy(), without.T
@@ -184,9 +243,10 @@ def cut(rows: Side, columns: Side, symmetric: bool, n_pairs: int) -> list[Block]
     return blocks
 
 
-def index(i: slice | NDArray, j: slice | NDArray) -> tuple:
-    """Index of all cells between some rows and some columns."""
-    return (i, j) if isinstance(i, slice) or isinstance(j, slice) else np.ix_(i, j)
+def index(xp: ModuleType, i: slice | NDArray, j: slice | NDArray) -> tuple:
+    """Index of all cells between some rows and some columns of an array of xp."""
+    i, j = (side if isinstance(side, slice) else xp.asarray(side) for side in (i, j))
+    return (i, j) if isinstance(i, slice) or isinstance(j, slice) else xp.ix_(i, j)
 
 
 def to_host(array: Any) -> NDArray:
@@ -194,16 +254,6 @@ def to_host(array: Any) -> NDArray:
     return array if isinstance(array, np.ndarray) else array.get()
 
 
-def _upper(xp, n: int, m: int) -> Any:
+def _upper(xp: ModuleType, n: int, m: int) -> Any:
     """Mask of the upper triangle."""
     return xp.arange(m) >= xp.arange(n)[:, None]
-
-
-def _write(found: Any, matrix: NDArray, i: slice | NDArray, j: slice | NDArray) -> None:
-    """Write a block to rows i and columns j of a matrix on the host."""
-    if isinstance(i, slice) and isinstance(j, slice) and not isinstance(found, np.ndarray):
-        target = matrix[i, j]
-        if target.flags.c_contiguous:
-            found.get(out=target)
-            return
-    matrix[index(i, j)] = to_host(found)

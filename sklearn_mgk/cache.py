@@ -62,7 +62,7 @@ def lookup(key: Hashable, rows: list[bytes], columns: list[bytes]) -> NDArray | 
     """
 
     def cells(number: dict[bytes, int]) -> tuple:
-        return index(*(_run(_places(number, side)) for side in (rows, columns)))
+        return index(np, *(_run(_places(number, side)) for side in (rows, columns)))
 
     return _read(key, cells)
 
@@ -98,9 +98,9 @@ def store(
 
     def write(square: _Square) -> None:
         i, j = (_run(_places(square.number, side)) for side in prints)
-        square.values[index(i, j)] = values
+        square.values[index(np, i, j)] = values
         if prints[0] != prints[1]:
-            square.values[index(j, i)] = values.T
+            square.values[index(np, j, i)] = values.T
 
     _store(key, graphs, write, limit)
 

@@ -18,7 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 from tqdm.auto import tqdm
 
 from sklearn_mgk import cache
-from sklearn_mgk.blocks import Block, Side, cut, to_host
+from sklearn_mgk.blocks import Block, Matrix, Side, cut, to_host
 from sklearn_mgk.solver.problem import REMEDY, NodalTarget, Outcome, Solution
 
 FAILURES = {
@@ -45,6 +45,8 @@ class Plan:
     xp : module
         NumPy or CuPy, whose arrays the backend works on: `gram` makes pairs there, and puts values
         in their places.
+    room : float
+        Bytes that a matrix may take there; a larger one is filled in on the host.
     n_theta : int
         Derivatives to return with each value, 0 for none. The solver gives those of the raw values;
         later ones, which normalisation brings in, are left at 0.
@@ -58,6 +60,7 @@ class Plan:
 
     solve: Callable[..., Solution]
     xp: ModuleType
+    room: float
     n_theta: int
     key: Hashable | None
     cache_limit: float
@@ -84,7 +87,8 @@ def gram(plan: Plan, rows: Side, columns: Side | None = None) -> tuple[NDArray, 
     symmetric = columns is None
     columns = rows if symmetric else columns
     shape = (len(rows.graphs), len(columns.graphs))
-    values, gradient = np.empty(shape), np.zeros((*shape, plan.n_theta))
+    values = Matrix.of(plan.xp, plan.room, shape)
+    gradient = Matrix.of(plan.xp, plan.room, (*shape, plan.n_theta))
     blocks = cut(rows, columns, symmetric, _chunk(plan.xp, plan.n_theta))
     report = _Report(rows, columns)
     _each_block(
@@ -95,8 +99,8 @@ def gram(plan: Plan, rows: Side, columns: Side | None = None) -> tuple[NDArray, 
     )
     report.close()
     for matrix in (values, gradient):
-        _copy_duplicates(matrix, rows, columns)
-    return values, gradient
+        matrix.copy_duplicates(rows, columns)
+    return to_host(values.array), to_host(gradient.array)
 
 
 def _chunk(xp: ModuleType, n_theta: int) -> int:
@@ -111,7 +115,7 @@ def _recall(plan: Plan, block: Block) -> Block:
     return replace(block, known=cache.lookup(plan.key, *block.prints))
 
 
-def _fill(plan: Plan, block: Block, report: _Report, values: NDArray, gradient: NDArray) -> None:
+def _fill(plan: Plan, block: Block, report: _Report, values: Matrix, gradient: Matrix) -> None:
     """Fill in a block of the matrices; solves what is not known."""
     if block.n_unknown == 0:
         block.write(block.known, values)
@@ -121,7 +125,7 @@ def _fill(plan: Plan, block: Block, report: _Report, values: NDArray, gradient: 
     found = block.lay_out(xp, cells, solution.values)
     if solution.gradient is not None:
         slopes = block.lay_out(xp, cells, solution.gradient)
-        block.write(slopes, gradient[:, :, : slopes.shape[2]])
+        block.write(slopes, gradient.first(slopes.shape[2]))
     unsure = report.add(solution, cells, (block.lo, block.left))
     block.write(found, values)
     if plan.key is not None:
@@ -278,13 +282,3 @@ class _Report:
             f"({rows.name}[{rows.first[i]}], {columns.name}[{columns.first[j]}])"
             for i, j in pairs[:3]
         )
-
-
-def _copy_duplicates(matrix: NDArray, rows: Side, columns: Side) -> None:
-    """Copy the rows and columns of distinct graphs to the places of their duplicates."""
-    if not columns.all_distinct:
-        repeated = np.setdiff1d(np.arange(len(columns.graphs)), columns.first)
-        matrix[:, repeated] = matrix[:, columns.first[columns.inverse[repeated]]]
-    if not rows.all_distinct:
-        repeated = np.setdiff1d(np.arange(len(rows.graphs)), rows.first)
-        matrix[repeated] = matrix[rows.first[rows.inverse[repeated]]]

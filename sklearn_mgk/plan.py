@@ -68,7 +68,8 @@ def make_plan(kernel, left: GraphBatch, right: GraphBatch | None, eval_gradient:
 
     key = settings_key(kernel) if kernel.cache_size > 0 else None
     n_theta = kernel.n_dims if eval_gradient else 0
-    return Plan(solve, backend.xp, n_theta, key, kernel.cache_size * 1e6, kernel.verbose)
+    room, limit = backend.room(), kernel.cache_size * 1e6
+    return Plan(solve, backend.xp, room, n_theta, key, limit, kernel.verbose)
 
 
 def _joined(left: GraphBatch, right: GraphBatch) -> GraphBatch:

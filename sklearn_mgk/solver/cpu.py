@@ -30,6 +30,10 @@ class CPUBackend:
     name = "cpu"
     xp = np
 
+    def room(self) -> float:
+        """Return the bytes that a matrix may take: as many as it needs."""
+        return np.inf
+
     def solver(self, problem: Problem, eval_gradient: bool) -> Callable[..., Solution]:
         """Arrange the graphs and evaluate the base kernels once."""
         return _Solver(problem, eval_gradient)

@@ -21,10 +21,11 @@ from sklearn_mgk.solver.cuda_memory import (
     Kept,
     address,
     device_limits,
+    free_memory,
     on_host,
     structure,
 )
-from sklearn_mgk.solver.cuda_run import explained, interruptible
+from sklearn_mgk.solver.cuda_run import explained, interruptible, memory_share
 from sklearn_mgk.solver.device_labels import represent
 from sklearn_mgk.solver.device_plan import (
     RESERVED,
@@ -62,6 +63,10 @@ class CUDABackend:
 
     name = "cuda"
     xp = cupy
+
+    def room(self) -> float:
+        """Return the bytes that a matrix may take: half of what vectors may."""
+        return memory_share() * free_memory() / 2
 
     def solver(self, problem: Problem, eval_gradient: bool) -> Callable[..., Solution]:
         """Bring the graphs to the device, and evaluate or compile the base kernels."""

@@ -164,6 +164,10 @@ class Backend(Protocol):
     name: str
     xp: ModuleType  # NumPy or CuPy, whose arrays `solve` works on
 
+    def room(self) -> float:
+        """Return the bytes that a matrix of `xp` may take."""
+        ...
+
     def solver(self, problem: Problem, eval_gradient: bool) -> Callable[..., Solution]:
         """Prepare ``problem`` once; return ``solve(pairs, nodal=None) -> Solution``.
 

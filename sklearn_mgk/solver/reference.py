@@ -23,6 +23,10 @@ class ReferenceBackend:
     name = "reference"
     xp = np
 
+    def room(self) -> float:
+        """Return the bytes that a matrix may take: as many as it needs."""
+        return np.inf
+
     def solver(self, problem: Problem, eval_gradient: bool) -> Callable[..., Solution]:
         """Evaluate both base kernels on all labels."""
         return _Solver(problem, eval_gradient)

@@ -104,7 +104,8 @@ def test_one_pair_by_all_blocks(solver, monkeypatch):
         expected, slopes = reference(batch, eval_gradient=True)
         np.testing.assert_allclose(K, expected, rtol=1e-9)
         np.testing.assert_allclose(gradient, slopes, rtol=1e-7, atol=1e-9 * np.abs(slopes).max())
-        np.testing.assert_allclose(kernel.nodal(batch), reference.nodal(batch), rtol=1e-8)
+        nodal = reference.nodal(batch)
+        np.testing.assert_allclose(kernel.nodal(batch), nodal, rtol=1e-7, atol=1e-9 * nodal.max())
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
@@ -118,10 +119,12 @@ def test_a_large_pair(solver, dtype):
 
 
 @pytest.mark.parametrize("size", [90, 1500], ids=["blocks", "grid"])
-def test_interruption_ends_promptly(solver, size):
+def test_interruption_ends_promptly(size):
+    from sklearn_mgk.solver.cuda import CUDABackend
+
     batch = as_batch([random_graph(size, 10 / size, seed) for seed in (1, 2)])
     problem = make_problem(make_kernel("delta", "smooth", "cuda"), batch)
-    solve = solver.CUDABackend().solver(problem, False)
+    solve = CUDABackend().solver(problem, False)
     pair = np.array([[0, 1]])
     expected = solve(pair).values
     long_run = np.repeat(pair, 10**7 // size, axis=0)

@@ -13,10 +13,11 @@ from sklearn.exceptions import ConvergenceWarning
 
 from sklearn_mgk import GraphBatch, clear_cache
 from sklearn_mgk import gram as gram_layer
+from sklearn_mgk.blocks import Matrix
 from sklearn_mgk.solver.cpu import CPUBackend
 from sklearn_mgk.solver.problem import Solution
 
-CALLS = "ones", "empty", "arange", "isnan", "nonzero", "stack", "where", "asarray"
+CALLS = ["ones", "zeros", "empty", "arange", "isnan", "nonzero", "stack", "where", "asarray", "ix_"]
 
 
 class DeviceArray(NDArrayOperatorsMixin):
@@ -76,8 +77,14 @@ def on_device(call):
 device = SimpleNamespace(__name__="cupy", **{name: on_device(getattr(np, name)) for name in CALLS})
 
 
+@pytest.fixture(params=[0, np.inf], ids=["matrix on the host", "matrix on the device"])
+def room(request):
+    """Bytes that a matrix may take on the device."""
+    return request.param
+
+
 @pytest.fixture(params=[1, 700, 10**9], ids=["rows", "some rows", "all"])
-def device_calls(request, monkeypatch):
+def device_calls(request, room, monkeypatch):
     """Let the CPU backend pose as one of a device; numbers of pairs of its calls."""
     calls, prepare = [], CPUBackend.solver
 
@@ -95,6 +102,7 @@ def device_calls(request, monkeypatch):
 
     monkeypatch.setattr(CPUBackend, "solver", solver)
     monkeypatch.setattr(CPUBackend, "xp", device)
+    monkeypatch.setattr(CPUBackend, "room", lambda self: room)
     monkeypatch.setitem(gram_layer.CHUNK_BYTES, "cupy", request.param)
     clear_cache()
     yield calls
@@ -177,3 +185,13 @@ def test_a_block_that_finds_no_room_is_cut(batch, device_calls, most, monkeypatc
     np.testing.assert_allclose(kernel(batch), reference(batch), rtol=1e-6)
     assert sum(device_calls) == n * (n + 1) // 2
     assert max(device_calls) <= most
+
+
+def test_a_matrix_that_finds_no_room_on_the_device_lies_on_the_host(monkeypatch):
+    def full(shape):
+        raise MemoryError("no room for the matrix")
+
+    monkeypatch.setattr(device, "zeros", full)
+    matrix = Matrix.of(device, np.inf, (2, 3))
+    assert matrix.xp is np
+    np.testing.assert_array_equal(matrix.array, np.zeros((2, 3)))
