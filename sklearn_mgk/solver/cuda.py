@@ -26,27 +26,15 @@ from sklearn_mgk.solver.cuda_memory import (
     structure,
 )
 from sklearn_mgk.solver.cuda_run import explained, interruptible, memory_share
+from sklearn_mgk.solver.device_kernels import STRIP_SLOTS, Choice
 from sklearn_mgk.solver.device_labels import represent
-from sklearn_mgk.solver.device_plan import (
-    RESERVED,
-    STRIPS_AT_A_TIME,
-    VECTORS,
-    VECTORS_WITH_GRADIENT,
-    Plan,
-    orient_for_strips,
-    plan_blocks,
-    plan_strips,
-)
+from sklearn_mgk.solver.device_launch import RESERVED, Plan
+from sklearn_mgk.solver.device_plan import VECTORS, VECTORS_WITH_GRADIENT, plan_blocks
 from sklearn_mgk.solver.device_problem import problem_words
+from sklearn_mgk.solver.device_strips import STRIPS_AT_A_TIME, orient_for_strips, plan_strips
 from sklearn_mgk.solver.problem import NodalTarget, Problem, Solution
 from sklearn_mgk.solver.reach import find_reach
 from sklearn_mgk.solver.topology import topology
-
-DENSE = 4
-"""Entries of a node, in the mean, from which lanes of a block keep 8 of them rather than 4."""
-
-STRIP_SLOTS = {True: (4, 8), False: (8, 16)}
-"""Entries in registers that kernels of strips are compiled for, with tables and with code."""
 
 
 def why_no_device() -> str | None:
@@ -98,9 +86,8 @@ class _Solver:
         )
         self.problem_words = structure(words)
         self.strip_words = [address(array) for array in graphs.rows]
-        slots = 8 if graphs.n_entries >= DENSE * batch.n_nodes else 4
-        forms = self.node.form, self.edge.form, problem.dtype
-        self.kernels = Kernels(*forms, slots, eval_gradient)
+        choice = Choice.of(problem.dtype, graphs.n_entries, batch.n_nodes, eval_gradient)
+        self.kernels = Kernels(self.node.form, self.edge.form, choice)
 
     def __call__(self, pairs: NDArray, nodal: NodalTarget | None = None) -> Solution:
         """Solve a list of pairs; answers come in its order, and lie where it lies."""
@@ -143,7 +130,7 @@ class _Solver:
         chosen = cupy.flatnonzero(~fits)
         if len(chosen):
             n_vectors = VECTORS_WITH_GRADIENT if self.eval_gradient else VECTORS
-            room = n_vectors, itemsize, limits["shared_all"], self.kernels.threads
+            room = n_vectors, itemsize, limits["shared_all"], self.kernels.choice.threads
             few = graphs[:, chosen]
             yield plan_blocks(cupy, self.block_graphs, few, *room, limits["processors"]), chosen
         chosen = cupy.flatnonzero(fits)

@@ -19,13 +19,9 @@ from sklearn_mgk.solver.device_layout import (
     bonds,
     sort_entries,
 )
-from sklearn_mgk.solver.device_plan import (
-    STRIP_ENTRIES,
-    BlockGraphs,
-    StripGraphs,
-    rank_for_strips,
-)
+from sklearn_mgk.solver.device_plan import BlockGraphs
 from sklearn_mgk.solver.device_problem import graph_columns
+from sklearn_mgk.solver.device_strips import STRIP_ENTRIES, StripGraphs, rank_for_strips
 from sklearn_mgk.solver.layout import Order, colour_order, plain_order
 from sklearn_mgk.solver.problem import Problem
 from sklearn_mgk.solver.topology import topology

@@ -20,7 +20,8 @@ from sklearn_mgk.solver.cuda_memory import (
     structure,
 )
 from sklearn_mgk.solver.cuda_run import SETTING, memory_share
-from sklearn_mgk.solver.device_plan import RESERVED, Launch, Plan, strips_a_block
+from sklearn_mgk.solver.device_launch import RESERVED, Launch, Plan
+from sklearn_mgk.solver.device_strips import strips_a_block
 
 N_STREAMS = 4
 """Streams that launches take in turn, so that one fills the processors that another has left."""
@@ -73,7 +74,7 @@ def start(
             launch = run.plan.launches[k]
             begins = run.plan.strip_begin[k] if launch.warps else None
             n_items = len(begins) - 1 if launch.warps else launch.end - launch.begin
-            n_blocks, workspace = _resident(launch, n_items, kernels.dtype)
+            n_blocks, workspace = _resident(launch, n_items, kernels.choice.dtype)
             sums = cupy.zeros(2 * n_blocks + 3) if launch.together else None
             held.append((workspace, sums))
             begin = 0 if launch.warps else launch.begin

@@ -20,7 +20,8 @@ from sklearn_mgk.solver.cuda_memory import (
     structure,
 )
 from sklearn_mgk.solver.cuda_run import memory_share
-from sklearn_mgk.solver.device_plan import VECTORS, WARP, padded
+from sklearn_mgk.solver.device_launch import WARP
+from sklearn_mgk.solver.device_plan import VECTORS, padded
 from sklearn_mgk.solver.problem import Problem, Solution
 from sklearn_mgk.solver.techniques import TechniqueProblem, Techniques
 

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from oracles import as_batch
 
 from sklearn_mgk.plan import make_problem
-from sklearn_mgk.solver import device_plan
+from sklearn_mgk.solver import device_plan, device_strips
+from sklearn_mgk.solver.device_launch import RESERVED, WANTED, WARP
 from sklearn_mgk.solver.device_layout import (
     ROUND,
     arcs,
@@ -21,15 +22,10 @@ from sklearn_mgk.solver.device_layout import (
     sort_by,
     sort_entries,
 )
-from sklearn_mgk.solver.device_plan import (
-    RESERVED,
+from sklearn_mgk.solver.device_plan import BlockGraphs, fit_for_grid, padded, plan_blocks
+from sklearn_mgk.solver.device_strips import (
     STRIP_WARPS,
-    WARP,
-    BlockGraphs,
-    fit_for_grid,
     orient_for_strips,
-    padded,
-    plan_blocks,
     plan_strips,
     rank_for_strips,
     strips_a_block,
@@ -206,7 +202,7 @@ def test_rows_of_the_grid_are_enough_for_all_blocks():
     np.testing.assert_array_equal(plan.pairs, [[1, 1], [0, 0]])
 
 
-@given(sizes=sizes, seed=st.integers(0, 99), wanted=st.sampled_from(device_plan.WANTED))
+@given(sizes=sizes, seed=st.integers(0, 99), wanted=st.sampled_from(WANTED))
 def test_each_pair_is_in_one_strip_that_has_room(sizes, seed, wanted):
     rng, size = np.random.default_rng(seed), np.array(sizes)
     most = rng.integers(1, 12, len(size))
@@ -226,7 +222,7 @@ def test_each_pair_is_in_one_strip_that_has_room(sizes, seed, wanted):
             rows, lanes = plan.pairs[:, lo:hi]
             assert hi > lo
             assert (rows == rows[0]).all()
-            kept = device_plan.WANTED.index(wanted) * size[rows[0]] * launch.warps * WARP
+            kept = WANTED.index(wanted) * size[rows[0]] * launch.warps * WARP
             assert kept <= launch.size / strips_a_block(launch.warps)
             numbers = 2 * (size + n_red)[rows[0]] * launch.warps * WARP
             assert 4 * numbers < launch.shared_bytes / strips_a_block(launch.warps)
@@ -253,5 +249,5 @@ def test_too_many_entries_are_refused(monkeypatch):
 
 def test_shared_memory_of_a_strip():
     # Vectors, the starts, one partial sum, the windows of 32 rounds of entries.
-    assert device_plan.strip_bytes(1, 48, 4) == (48 * 32 + 64) * 4 + 8 + 2 * 32 * 4
-    assert max(device_plan.STRIP_HEIGHTS) == 4 * device_plan.STRIP_ROWS
+    assert device_strips.strip_bytes(1, 48, 4) == (48 * 32 + 64) * 4 + 8 + 2 * 32 * 4
+    assert max(device_strips.STRIP_HEIGHTS) == 4 * device_strips.STRIP_ROWS

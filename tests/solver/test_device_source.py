@@ -12,7 +12,7 @@ from sklearn_mgk.base_kernels import (
     RationalQuadratic,
     SquaredExponential,
 )
-from sklearn_mgk.solver.device_plan import MEMORY, STRIP_WARPS, WANTED
+from sklearn_mgk.solver.device_launch import MEMORY, WANTED
 from sklearn_mgk.solver.device_source import (
     BlockKernel,
     GridKernel,
@@ -20,6 +20,7 @@ from sklearn_mgk.solver.device_source import (
     StripKernel,
     solver_source,
 )
+from sklearn_mgk.solver.device_strips import STRIP_WARPS
 
 TABLE = KernelForm(2)
 KERNELS = [

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Which kernel of the CUDA solver a launch needs, and for how many threads; needs no device."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from sklearn_mgk.solver.device_launch import WARP, Launch
+from sklearn_mgk.solver.device_source import BlockKernel, GridKernel, Kernel, StripKernel
+
+THREADS = {4: 1024, 8: 768}
+"""Threads in blocks of one pair that a multiprocessor is to hold, by entries in registers: more
+would make these spill."""
+
+THREADS_WITH_GRADIENT = 768
+"""The same where derivatives are computed."""
+
+WARPS_OF_STRIPS = {4: 32, 8: 24, 16: 16}
+"""Warps in blocks of strips that a multiprocessor is to hold, by entries in registers."""
+
+WARPS_WITH_GRADIENT = {4: 20, 8: 16, 16: 16}
+"""The same where derivatives are computed."""
+
+STRIP_SLOTS = {True: (4, 8), False: (8, 16)}
+"""Entries in registers that kernels of strips are compiled for, with tables and with code."""
+
+DENSE = 4
+"""Entries of a node, in the mean, from which lanes of a block keep 8 of them rather than 4."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What the kernels of a call have in common.
+
+    Attributes
+    ----------
+    dtype : numpy.dtype
+        Type of the solve.
+    slots : int
+        Entries of a node that a lane of a block keeps in registers.
+    gradient : bool
+        Whether derivatives are computed.
+    """
+
+    dtype: np.dtype
+    slots: int
+    gradient: bool
+
+    @classmethod
+    def of(cls, dtype: np.dtype, n_entries: int, n_nodes: int, gradient: bool) -> Choice:
+        """Choose by the entries of all adjacency matrices, and their nodes."""
+        return cls(dtype, 8 if n_entries >= DENSE * n_nodes else 4, gradient)
+
+    @property
+    def threads(self) -> int:
+        """Threads in blocks of one pair that a multiprocessor is to hold."""
+        return THREADS_WITH_GRADIENT if self.gradient else THREADS[self.slots]
+
+    def kernel(self, launch: Launch) -> Kernel:
+        """Say which kernel a launch needs."""
+        if launch.together:
+            return GridKernel(launch.threads, 1, self.slots, self.gradient)
+        if not launch.warps:
+            # The same registers for blocks of all sizes, so that there is one kernel to compile.
+            return BlockKernel(self.threads, 1, self.slots, launch.memory, self.gradient)
+        warps = WARPS_WITH_GRADIENT if launch.wanted == "GRADIENTS" else WARPS_OF_STRIPS
+        threads = warps[launch.slots] * WARP // (self.dtype.itemsize // 4)
+        blocks = max(threads // launch.threads, 1)
+        return StripKernel(launch.threads, blocks, launch.warps, launch.slots, launch.wanted)
