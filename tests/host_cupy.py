@@ -101,6 +101,7 @@ class RawKernel:
         _build(self.text)
 
     def kernel(self, grid, block, arguments, shared_mem, enable_cooperative_groups):
+        assert shared_mem <= _PROPERTIES["sharedMemPerBlockOptin"]
         held = [np.frombuffer(words.tobytes(), np.uint64) for words in arguments]
         pointers = (ctypes.c_void_p * len(held))(*(words.ctypes.data for words in held))
         _build(self.text)(int(enable_cooperative_groups), *grid, *block, pointers)

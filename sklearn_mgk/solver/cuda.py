@@ -28,10 +28,10 @@ from sklearn_mgk.solver.cuda_memory import (
 from sklearn_mgk.solver.cuda_run import explained, interruptible, memory_share
 from sklearn_mgk.solver.device_kernels import STRIP_SLOTS, Choice
 from sklearn_mgk.solver.device_labels import represent
-from sklearn_mgk.solver.device_launch import RESERVED, Plan
+from sklearn_mgk.solver.device_launch import Plan
 from sklearn_mgk.solver.device_plan import VECTORS, VECTORS_WITH_GRADIENT, plan_blocks
 from sklearn_mgk.solver.device_problem import problem_words
-from sklearn_mgk.solver.device_strips import STRIPS_AT_A_TIME, orient_for_strips, plan_strips
+from sklearn_mgk.solver.device_strips import orient_for_strips, plan_strips
 from sklearn_mgk.solver.problem import NodalTarget, Problem, Solution
 from sklearn_mgk.solver.reach import find_reach
 from sklearn_mgk.solver.topology import topology
@@ -125,14 +125,13 @@ class _Solver:
     def _plans(self, graphs: cupy.ndarray, wanted: str) -> Iterator[tuple[Plan, cupy.ndarray]]:
         """Plan pairs that need blocks or the grid, then small ones in strips; with their places."""
         itemsize, limits = self.problem.dtype.itemsize, device_limits()
-        room = (limits["shared_all"] / STRIPS_AT_A_TIME - 2 * RESERVED) / itemsize
-        oriented, swapped, fits = orient_for_strips(cupy, self.strips, graphs, room)
+        memory = itemsize, limits["shared_all"]
+        oriented, swapped, fits = orient_for_strips(cupy, self.strips, graphs, *memory)
         chosen = cupy.flatnonzero(~fits)
         if len(chosen):
             n_vectors = VECTORS_WITH_GRADIENT if self.eval_gradient else VECTORS
-            room = n_vectors, itemsize, limits["shared_all"], self.kernels.choice.threads
-            few = graphs[:, chosen]
-            yield plan_blocks(cupy, self.block_graphs, few, *room, limits["processors"]), chosen
+            room = n_vectors, *memory, self.kernels.choice.threads, limits["processors"]
+            yield plan_blocks(cupy, self.block_graphs, graphs[:, chosen], *room), chosen
         chosen = cupy.flatnonzero(fits)
         if len(chosen):
             few = oriented[:, chosen], swapped[chosen]

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_mgk.solver.device_launch import WANTED, WARP, Launch, Plan, cuts
+from sklearn_mgk.solver.device_launch import RESERVED, WANTED, WARP, Launch, Plan, cuts
 
 STRIP_ROWS = 64
 """Nodes of a graph along the rows of strips, at most, as in ``cuda/strip.cuh``."""
@@ -109,7 +109,7 @@ def _share_lanes(size: NDArray) -> NDArray:
     return warp
 
 
-def orient_for_strips(xp, graphs: StripGraphs, pairs, room: float):
+def orient_for_strips(xp, graphs: StripGraphs, pairs, itemsize: int, limit: int):
     """Exchange rows and columns where that is better.
 
     Parameters
@@ -120,8 +120,10 @@ def orient_for_strips(xp, graphs: StripGraphs, pairs, room: float):
         What `rank_for_strips` says, as arrays of xp.
     pairs : array of shape (2, n_pairs)
         Graphs.
-    room : float
-        Numbers that the vectors of a strip may have.
+    itemsize : int
+        Bytes of a number.
+    limit : int
+        Shared memory of a multiprocessor [bytes], which a block may have nearly all of.
 
     Returns
     -------
@@ -133,14 +135,31 @@ def orient_for_strips(xp, graphs: StripGraphs, pairs, room: float):
     first, second = graphs.rank[pairs]
     swapped = second < first
     pairs = xp.where(swapped, pairs[::-1], pairs)
-    numbers = _height(graphs)[pairs[0]] * graphs.lanes[pairs[1]]
-    fits = (graphs.size[pairs[0]] <= STRIP_ROWS) & (graphs.kind[pairs[1]] >= 0) & (numbers <= room)
+    lanes = graphs.lanes[pairs[1]]
+    own = _height(graphs)[pairs[0]] * lanes * itemsize
+    # Strips of one warp share a block, whose memory is that of the next of `STRIP_HEIGHTS`.
+    shared = xp.where(lanes == WARP, BLOCK_WARPS, 1) * _shared(xp, graphs, itemsize)[pairs[0]]
+    fits = (graphs.size[pairs[0]] <= STRIP_ROWS) & (graphs.kind[pairs[1]] >= 0)
+    fits &= own <= limit / STRIPS_AT_A_TIME - 2 * RESERVED
+    fits &= shared * (lanes // WARP) <= limit - RESERVED
     return pairs, swapped, fits
 
 
 def _height(graphs: StripGraphs):
     """Rows of the vectors in shared memory: two of all rows, two of red ones."""
     return 2 * (graphs.size + graphs.n_red)
+
+
+def _number_of_height(xp, graphs: StripGraphs):
+    """Which of `STRIP_HEIGHTS` each graph needs, where it is a row of strips."""
+    found = xp.searchsorted(xp.asarray(STRIP_HEIGHTS), _height(graphs))
+    return xp.minimum(found, len(STRIP_HEIGHTS) - 1)
+
+
+def _shared(xp, graphs: StripGraphs, itemsize: int):
+    """Shared memory of a warp of a strip, by the graph along the rows."""
+    a_warp = [strip_bytes(1, height, itemsize) for height in STRIP_HEIGHTS]
+    return xp.asarray(a_warp)[_number_of_height(xp, graphs)]
 
 
 def plan_strips(
@@ -163,30 +182,41 @@ def plan_strips(
     wanted : str
         One of `WANTED`.
     """
-    height = xp.searchsorted(xp.asarray(STRIP_HEIGHTS), _height(graphs))
+    height = _number_of_height(xp, graphs)
     kind = graphs.kind[pairs[1]] * len(STRIP_HEIGHTS) + height[pairs[0]]
     last = len(slots) * len(STRIP_WARPS) * len(STRIP_HEIGHTS)
     n = len(graphs.rank) + 1
     # One number to sort by: the costly kinds first, then rows, then graphs that share a strip.
     key = ((last - kind) * n + pairs[0]) * n + graphs.rank[pairs[1]]
     order = xp.argsort(key)
-    key, pairs, kind = key[order], pairs[:, order], kind[order]
-    starts = xp.ones(len(key), bool)
-    starts[1:] = key[1:] != key[:-1]
-    begin = xp.flatnonzero(starts)
+    key, pairs = key[order], pairs[:, order]
+    starts = xp.ones(len(key) + 1, bool)  # the end is one too
+    starts[1:-1] = key[1:] != key[:-1]
+    begin = xp.flatnonzero(starts).astype(np.int32)
     launches, begins = [], []
-    for first, end in pairwise(cuts(xp, kind)):
-        lo, hi = xp.searchsorted(begin, xp.asarray([first, end])).tolist()
-        begins.append(xp.concatenate([begin[lo:hi], xp.asarray([end])]).astype(np.int32))
-        lanes, height = divmod(int(kind[first]), len(STRIP_HEIGHTS))
-        warp, slot = divmod(lanes, len(slots))
-        warps, a_block = STRIP_WARPS[warp], strips_a_block(STRIP_WARPS[warp])
-        shared = a_block * strip_bytes(warps, STRIP_HEIGHTS[height], itemsize)
-        threads = a_block * warps * WARP
-        kept = a_block * WANTED.index(wanted) * STRIP_ROWS * warps * WARP
-        form = {"size": kept, "warps": warps, "slots": slots[slot], "wanted": wanted}
-        launches.append(Launch(first, end, threads, shared, **form))
+    by_strip = last - key[begin[:-1]] // n**2
+    strip_cuts = cuts(xp, by_strip)
+    at = xp.asarray(strip_cuts[:-1])
+    kinds, firsts = xp.stack([by_strip[at], begin[at]]).tolist()
+    for number, (lo, hi), span in zip(
+        kinds, pairwise(strip_cuts), pairwise([*firsts, len(key)]), strict=True
+    ):
+        begins.append(begin[lo : hi + 1])
+        launches.append(_launch(*span, number, slots, itemsize, wanted))
     return Plan(pairs.astype(np.int32), order, swapped[order], begins, launches)
+
+
+def _launch(
+    begin: int, end: int, kind: int, slots: tuple[int, ...], itemsize: int, wanted: str
+) -> Launch:
+    """Describe the launch for a kind of strips."""
+    lanes, height = divmod(kind, len(STRIP_HEIGHTS))
+    warp, slot = divmod(lanes, len(slots))
+    warps, a_block = STRIP_WARPS[warp], strips_a_block(STRIP_WARPS[warp])
+    shared = a_block * strip_bytes(warps, STRIP_HEIGHTS[height], itemsize)
+    kept = a_block * WANTED.index(wanted) * STRIP_ROWS * warps * WARP
+    form = {"size": kept, "warps": warps, "slots": slots[slot], "wanted": wanted}
+    return Launch(begin, end, a_block * warps * WARP, shared, **form)
 
 
 def strips_a_block(warps: int) -> int:

@@ -7,7 +7,7 @@ import networkx
 import numpy as np
 import pytest
 from cases import GRAPH_SETS, make_kernel, random_graph
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from oracles import as_batch
 
@@ -34,7 +34,6 @@ from sklearn_mgk.solver.layout import colour_order, plain_order
 from sklearn_mgk.solver.topology import topology
 
 LIMIT = 228 << 10
-ROOM = 28_000
 PROCESSORS = 4
 LARGE_DEVICE = 132
 SLOTS = (4, 8)
@@ -202,22 +201,29 @@ def test_rows_of_the_grid_are_enough_for_all_blocks():
     np.testing.assert_array_equal(plan.pairs, [[1, 1], [0, 0]])
 
 
-@given(sizes=sizes, seed=st.integers(0, 99), wanted=st.sampled_from(WANTED))
-def test_each_pair_is_in_one_strip_that_has_room(sizes, seed, wanted):
+@given(
+    sizes=sizes,
+    seed=st.integers(0, 99),
+    wanted=st.sampled_from(WANTED),
+    itemsize=st.sampled_from([4, 8]),
+)
+@example([60, 10], 0, "VALUES", 8)  # four strips of one warp would not fit into a block
+def test_each_pair_is_in_one_strip_that_has_room(sizes, seed, wanted, itemsize):
     rng, size = np.random.default_rng(seed), np.array(sizes)
     most = rng.integers(1, 12, len(size))
     n_red = np.where(rng.random(len(size)) < 0.5, size, -(-size // 2))
     ranked = rank_for_strips(size, most, n_red, SLOTS)
     pairs = all_pairs(len(size))
-    oriented, swapped, fits = orient_for_strips(np, ranked, pairs, ROOM)
+    oriented, swapped, fits = orient_for_strips(np, ranked, pairs, itemsize, LIMIT)
     small = (size <= WARP) & (most <= SLOTS[-1])
     assert fits[small[pairs].all(axis=0)].all()
     if not fits.any():
         return
-    plan = plan_strips(np, ranked, oriented[:, fits], swapped[fits], SLOTS, 4, wanted)
+    plan = plan_strips(np, ranked, oriented[:, fits], swapped[fits], SLOTS, itemsize, wanted)
     assert sorted(plan.order.tolist()) == list(range(fits.sum()))
     for launch, begin in zip(plan.launches, plan.strip_begin, strict=True):
         assert (begin[0], begin[-1]) == (launch.begin, launch.end)
+        assert launch.shared_bytes <= LIMIT - RESERVED
         for lo, hi in itertools.pairwise(begin):
             rows, lanes = plan.pairs[:, lo:hi]
             assert hi > lo
@@ -225,7 +231,7 @@ def test_each_pair_is_in_one_strip_that_has_room(sizes, seed, wanted):
             kept = WANTED.index(wanted) * size[rows[0]] * launch.warps * WARP
             assert kept <= launch.size / strips_a_block(launch.warps)
             numbers = 2 * (size + n_red)[rows[0]] * launch.warps * WARP
-            assert 4 * numbers < launch.shared_bytes / strips_a_block(launch.warps)
+            assert itemsize * numbers < launch.shared_bytes / strips_a_block(launch.warps)
             assert size[lanes].sum() <= launch.warps * WARP
             assert hi == lo + 1 or launch.warps == 1
             assert most[lanes].max() <= launch.slots
@@ -235,7 +241,7 @@ def test_large_graphs_and_many_entries_take_no_strips():
     size, most = np.array([10, 200, 20, 10]), np.array([3, 3, 99, 3])
     ranked = rank_for_strips(size, most, size, SLOTS)
     assert ranked.kind.tolist()[1:3] == [-1, -1]
-    assert not orient_for_strips(np, ranked, np.array([[1], [0]]), ROOM)[2].any()
+    assert not orient_for_strips(np, ranked, np.array([[1], [0]]), 4, LIMIT)[2].any()
     assert max(STRIP_WARPS) * WARP < 200
 
 
