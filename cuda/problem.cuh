@@ -59,7 +59,7 @@ struct Results {
   double* gradient;     // (n_pairs, n_theta), or null
   int* outcome;         // (n_pairs)
   int* iterations;      // (n_pairs)
-  T* nodal;             // node-by-node values of all pairs, or null
+  double* nodal;        // node-by-node values of all pairs, or null
   const Index* base;    // (n_pairs) place of nodes (0, 0) in nodal
   const Index* row_stride;     // (n_pairs)
   const Index* column_stride;  // (n_pairs)

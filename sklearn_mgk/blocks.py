@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sklearn_mgk.device import to_host
 from sklearn_mgk.identity import unique
 
 
@@ -247,11 +248,6 @@ def index(xp: ModuleType, i: slice | NDArray, j: slice | NDArray) -> tuple:
     """Index of all cells between some rows and some columns of an array of xp."""
     i, j = (side if isinstance(side, slice) else xp.asarray(side) for side in (i, j))
     return (i, j) if isinstance(i, slice) or isinstance(j, slice) else xp.ix_(i, j)
-
-
-def to_host(array: Any) -> NDArray:
-    """Bring an array of NumPy or CuPy to the host."""
-    return array if isinstance(array, np.ndarray) else array.get()
 
 
 def _upper(xp: ModuleType, n: int, m: int) -> Any:

@@ -1,11 +1,22 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The GPU as truss and propagation reach it: CuPy if installed, memory that runs out explained."""
+"""The GPU as all parts reach it: CuPy if installed, memory that runs out, copies to the host."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from types import ModuleType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+LARGE = 1 << 23
+"""Bytes from which an array is copied to the host in pieces of this size."""
+
+COPIERS = 8
+"""Threads that copy pieces: one alone is kept back by the first touch of new memory."""
 
 
 def import_cupy() -> ModuleType:
@@ -27,3 +38,31 @@ def explained_memory(what: str, remedy: str) -> Iterator[None]:
         yield
     except import_cupy().cuda.memory.OutOfMemoryError as error:
         raise MemoryError(f"the GPU has too little memory for {what}: {remedy}") from error
+
+
+def to_host(array: Any) -> NDArray:
+    """Bring an array of CuPy to the host; one of NumPy stays as it is."""
+    if isinstance(array, np.ndarray):
+        return array
+    return array.get() if array.nbytes <= LARGE else _in_pieces(array)
+
+
+def _in_pieces(array: Any) -> NDArray:
+    """Copy a large array through pinned memory, by several threads."""
+    cupy = import_cupy()
+    found = np.empty(array.shape, array.dtype)
+    target, source = found.reshape(-1).view(np.uint8), cupy.ascontiguousarray(array).data
+    device, written = cupy.cuda.Device(), cupy.cuda.get_current_stream().record()
+
+    def copy(begin: int) -> None:
+        size = min(LARGE, len(target) - begin)
+        pinned = cupy.cuda.alloc_pinned_memory(size)
+        with device, cupy.cuda.Stream(non_blocking=True) as stream:
+            stream.wait_event(written)
+            (source + begin).copy_to_host_async(pinned.ptr, size, stream)
+            stream.synchronize()
+        target[begin : begin + size] = np.frombuffer(pinned, np.uint8, size)
+
+    with ThreadPoolExecutor(COPIERS) as pool:
+        list(pool.map(copy, range(0, len(target), LARGE)))  # raises what a thread raised
+    return found

@@ -11,6 +11,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +19,8 @@ from sklearn.exceptions import ConvergenceWarning
 from tqdm.auto import tqdm
 
 from sklearn_mgk import cache
-from sklearn_mgk.blocks import Block, Matrix, Side, cut, to_host
+from sklearn_mgk.blocks import Block, Matrix, Side, cut
+from sklearn_mgk.device import to_host
 from sklearn_mgk.solver.problem import REMEDY, NodalTarget, Outcome, Solution
 
 FAILURES = {
@@ -27,10 +29,11 @@ FAILURES = {
 }
 """Outcomes that leave no value, and how a message puts it."""
 
-CHUNK_BYTES = {"numpy": 8e6, "cupy": 1e9}
+CHUNK_BYTES = {"numpy": 8e6, "cupy": 5e9}
 """Bound on the memory of the pairs in flight [bytes]: their numbers, values and derivatives.
 
-It goes by the module of the arrays: a device takes millions of pairs at a time.
+It goes by the module of the arrays: a device takes millions of pairs at a time, and graphs that
+share a strip there are the fewer the more blocks there are.
 """
 
 
@@ -89,7 +92,7 @@ def gram(plan: Plan, rows: Side, columns: Side | None = None) -> tuple[NDArray, 
     shape = (len(rows.graphs), len(columns.graphs))
     values = Matrix.of(plan.xp, plan.room, shape)
     gradient = Matrix.of(plan.xp, plan.room, (*shape, plan.n_theta))
-    blocks = cut(rows, columns, symmetric, _chunk(plan.xp, plan.n_theta))
+    blocks = cut(rows, columns, symmetric, _chunk(plan))
     report = _Report(rows, columns)
     _each_block(
         plan,
@@ -103,9 +106,10 @@ def gram(plan: Plan, rows: Side, columns: Side | None = None) -> tuple[NDArray, 
     return to_host(values.array), to_host(gradient.array)
 
 
-def _chunk(xp: ModuleType, n_theta: int) -> int:
+def _chunk(plan: Plan) -> int:
     """Pairs in flight."""
-    return int(CHUNK_BYTES[xp.__name__] / (64 + 24 * n_theta))
+    n_bytes = min(CHUNK_BYTES[plan.xp.__name__], plan.room)
+    return int(n_bytes / (64 + 24 * plan.n_theta))
 
 
 def _recall(plan: Plan, block: Block) -> Block:
@@ -180,27 +184,49 @@ def nodal(plan: Plan, sizes: NDArray, rows: Side, columns: Side | None = None) -
     """
     symmetric = columns is None
     columns = rows if symmetric else columns
-    row_ptr, column_ptr = (
-        np.concatenate([[0], np.cumsum(sizes[side.graphs])]) for side in (rows, columns)
+    ptr = [np.concatenate([[0], np.cumsum(sizes[side.graphs])]) for side in (rows, columns)]
+    whole = Matrix.of(plan.xp, plan.room, (ptr[0][-1], ptr[1][-1]))
+    n_pairs = _chunk(plan)
+    if whole.xp is not plan.xp:  # blocks go there one by one
+        area = np.prod([np.diff(side).mean() for side in ptr])
+        n_pairs = int(min(n_pairs, plan.room / (16 * area)))
+    report, blocks = _Report(rows, columns), cut(rows, columns, symmetric, n_pairs)
+    _each_block(
+        plan,
+        blocks,
+        lambda block: block,
+        lambda block: _fill_nodal(plan, block, report, whole, ptr),
     )
-    matrix = np.empty((row_ptr[-1], column_ptr[-1]))
-
-    report, blocks = _Report(rows, columns), cut(rows, columns, symmetric, _chunk(np, 0))
-
-    def solve(block: Block) -> None:
-        i, j = cells = block.cells(np)
-        target = NodalTarget(matrix, row_ptr[block.lo + i], column_ptr[block.left + j])
-        solution = plan.solve(block.graphs(np, cells), target)
-        report.add(solution, cells, (block.lo, block.left))
-
-    _each_block(plan, blocks, lambda block: block, solve)
     report.close()
     if symmetric:
-        for lo, hi in pairwise(row_ptr):
-            matrix[hi:, lo:hi] = matrix[lo:hi, hi:].T
-            own = matrix[lo:hi, lo:hi]
-            own[:] = (own + own.T) / 2
-    return matrix
+        _mirror_nodal(whole.array, ptr[0])
+    return to_host(whole.array)
+
+
+def _fill_nodal(
+    plan: Plan, block: Block, report: _Report, whole: Matrix, ptr: list[NDArray]
+) -> None:
+    """Fill in a block of the matrix by node, in place or where the backend works."""
+    xp, cells = plan.xp, block.cells(plan.xp)
+    in_place = whole.xp is xp
+    first, last = (ptr[0][block.lo], ptr[1][block.left]), (ptr[0][block.hi], ptr[1][-1])
+    shape = tuple(int(hi - lo) for lo, hi in zip(first, last, strict=True))
+    matrix = whole.array if in_place else xp.zeros(shape)
+    offset = (0, 0) if in_place else first
+    starts = ptr[0][block.lo :] - offset[0], ptr[1][block.left :] - offset[1]
+    places = (xp.asarray(side)[at] for side, at in zip(starts, cells, strict=True))
+    solution = plan.solve(block.graphs(xp, cells), NodalTarget(matrix, *places))
+    report.add(solution, cells, (block.lo, block.left))
+    if not in_place:
+        whole.write(matrix, slice(first[0], last[0]), slice(first[1], last[1]))
+
+
+def _mirror_nodal(matrix: Any, ptr: NDArray) -> None:
+    """Make a matrix by node exactly symmetric from its blocks above and on the diagonal."""
+    for lo, hi in pairwise(ptr.tolist()):
+        matrix[hi:, lo:hi] = matrix[lo:hi, hi:].T
+        own = matrix[lo:hi, lo:hi]
+        own[:] = (own + own.T) / 2
 
 
 def _each_block(plan: Plan, blocks: list[Block], recall: Callable, solve: Callable) -> None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
+from dataclasses import replace
 from functools import cache, partial
 from weakref import WeakKeyDictionary
 
@@ -43,11 +44,17 @@ def make_sides(kernel, left: GraphBatch, right: GraphBatch | None) -> tuple[Side
     """Find the distinct graphs along each side of a matrix."""
     names = _attributes_read(kernel)
 
-    def side(batch: GraphBatch, first: int, name: str) -> Side:
-        prints = batch.cached(("fingerprints", *names), partial(fingerprints, batch, *names))
-        return Side.of(np.arange(first, first + len(batch)), prints, name)
+    def side(batch: GraphBatch) -> Side:
+        return batch.cached(("side", *names), partial(_side, batch, names))
 
-    return side(left, 0, "X"), None if right is None else side(right, len(left), "Y")
+    if right is None:
+        return side(left), None
+    second = side(right)
+    return side(left), replace(second, graphs=second.graphs + len(left), name="Y")
+
+
+def _side(batch: GraphBatch, names: tuple) -> Side:
+    return Side.of(np.arange(len(batch)), fingerprints(batch, *names), "X")
 
 
 def make_plan(kernel, left: GraphBatch, right: GraphBatch | None, eval_gradient: bool) -> Plan:

@@ -17,8 +17,8 @@ from sklearn_mgk.solver.cuda_kernels import Kernels
 from sklearn_mgk.solver.cuda_launch import Run, start
 from sklearn_mgk.solver.cuda_memory import (
     Answers,
-    Blocks,
     Kept,
+    NodalPlaces,
     address,
     device_limits,
     free_memory,
@@ -100,27 +100,21 @@ class _Solver:
         answers = Answers.of(graphs.shape[1], self.n_theta)
         is_plain = nodal is None and self.problem.min_steps == 0
         wanted = "GRADIENTS" if self.eval_gradient else "VALUES" if is_plain else "SOLUTIONS"
-        runs = [
-            Run(plan, places, Answers.of(len(places), self.n_theta), self._blocks(plan, nodal))
-            for plan, places in self._plans(graphs, wanted)
-        ]
+        runs = [self._run(plan, places, nodal) for plan, places in self._plans(graphs, wanted)]
         launches = [launch for run in runs for launch in run.plan.launches]
         self.kernels.compile(launches)
         taken = cupy.zeros(len(launches), np.int64)
         with interruptible(taken):
             start(runs, self.kernels, self.problem_words, self.strip_words, taken)
         for run in runs:
-            places = run.places[run.plan.order]
-            answers.put(places, run.found)
-            if nodal is not None:
-                run.blocks.scatter(nodal, places.get(), run.plan.swapped.get())
+            answers.put(run.places, run.found)
         return answers.solution(self.eval_gradient)
 
-    def _blocks(self, plan: Plan, nodal: NodalTarget | None) -> Blocks | None:
-        """Allocate node-by-node values where they are asked for."""
-        return (
-            None if nodal is None else Blocks.of(self.block_graphs.size[plan.pairs], self.problem)
-        )
+    def _run(self, plan: Plan, chosen: cupy.ndarray, nodal: NodalTarget | None) -> Run:
+        """Say where the answers of a plan go, which takes some of the pairs of the call."""
+        places = chosen[plan.order]
+        by_node = None if nodal is None else NodalPlaces.of(nodal, places, plan.swapped)
+        return Run(plan, places, Answers.of(len(places), self.n_theta), by_node)
 
     def _plans(self, graphs: cupy.ndarray, wanted: str) -> Iterator[tuple[Plan, cupy.ndarray]]:
         """Plan pairs that need blocks or the grid, then small ones in strips; with their places."""

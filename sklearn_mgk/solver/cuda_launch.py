@@ -13,7 +13,7 @@ import numpy as np
 from sklearn_mgk.solver.cuda_kernels import Kernels
 from sklearn_mgk.solver.cuda_memory import (
     Answers,
-    Blocks,
+    NodalPlaces,
     address,
     device_limits,
     free_memory,
@@ -36,17 +36,17 @@ class Run:
     plan : Plan
         What to launch.
     places : cupy.ndarray of shape (n_pairs,)
-        Place of each pair of the plan among those of the call.
+        Place among the pairs of the call of each pair, in the order of the plan.
     found : Answers
         Answers in the order of the plan.
-    blocks : Blocks or None
-        Node-by-node values, where they are asked for.
+    nodal : NodalPlaces or None
+        Where node-by-node values go, if they are asked for.
     """
 
     plan: Plan
     places: cupy.ndarray
     found: Answers
-    blocks: Blocks | None
+    nodal: NodalPlaces | None
 
 
 def start(
@@ -105,7 +105,7 @@ def start(
 
 def _results(run: Run, begin: int) -> list[int]:
     """Fields of ``mgk::Results``."""
-    by_node = [0] * 4 if run.blocks is None else run.blocks.words(begin)
+    by_node = [0] * 4 if run.nodal is None else run.nodal.words(begin)
     return [*run.found.words(begin), *by_node]
 
 

@@ -10,7 +10,7 @@ import cupy
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_mgk.solver.problem import NodalTarget, Problem, Solution
+from sklearn_mgk.solver.problem import NodalTarget, Solution
 
 
 @cache
@@ -50,10 +50,14 @@ class Kept(list):
         return address(self[-1])
 
 
+@cache
+def _words(n: int) -> np.dtype:
+    return np.dtype([(f"f{k}", np.uint64) for k in range(n)])
+
+
 def structure(words: list[int]) -> np.void:
     """Lay words of eight bytes out as one structure, which a kernel takes by value."""
-    layout = np.dtype([(f"f{k}", np.uint64) for k in range(len(words))])
-    return np.array([tuple(int(word) for word in words)], layout)[0]
+    return np.array(words, np.uint64).view(_words(len(words)))[0]
 
 
 def address(array: cupy.ndarray | None, row: int = 0) -> int:
@@ -102,45 +106,28 @@ def on_host(solution: Solution) -> Solution:
 
 
 @dataclass(frozen=True)
-class Blocks:
-    """Node-by-node values of pairs, one block behind the other.
+class NodalPlaces:
+    """Where node-by-node values of pairs go: the last fields of ``mgk::Results``.
 
     Attributes
     ----------
-    shape : ndarray of shape (2, n_pairs)
-        Rows and columns of each block.
-    base : ndarray of shape (n_pairs,)
-        Place of its first number.
-    values : cupy.ndarray
-        All blocks.
+    matrix : cupy.ndarray
+        All of them.
     places : cupy.ndarray of shape (3, n_pairs)
-        ``base``, and the steps from one row and from one column to the next.
+        For each pair the first number, and the steps from one row and from one column to the next.
     """
 
-    shape: NDArray
-    base: NDArray
-    values: cupy.ndarray
+    matrix: cupy.ndarray
     places: cupy.ndarray
 
     @classmethod
-    def of(cls, shape: cupy.ndarray, problem: Problem) -> Blocks:
-        """Allocate blocks of the given shapes."""
-        shape = shape.get()
-        size = shape[0] * shape[1]
-        base = np.cumsum(size) - size
-        places = cupy.asarray(np.stack([base, shape[1], np.ones_like(base)]))
-        return cls(shape, base, cupy.empty(int(size.sum()), problem.dtype), places)
+    def of(cls, nodal: NodalTarget, order: cupy.ndarray, swapped: cupy.ndarray) -> NodalPlaces:
+        """Find the places of pairs, which a plan takes in some order and partly exchanged."""
+        width = nodal.matrix.shape[1]
+        base = nodal.row[order] * width + nodal.column[order]
+        steps = cupy.where(swapped, 1, width), cupy.where(swapped, width, 1)
+        return cls(nodal.matrix, cupy.stack([base, *steps]))
 
     def words(self, begin: int) -> list[int]:
-        """Last fields of ``mgk::Results``."""
-        return [address(self.values), *(address(row, begin) for row in self.places)]
-
-    def scatter(self, nodal: NodalTarget, order: NDArray, swapped: NDArray) -> None:
-        """Write the block of each pair to its place in the matrix."""
-        values = self.values.get()
-        for k, place in enumerate(order):
-            n_rows, n_columns = self.shape[:, k]
-            block = values[self.base[k] :][: n_rows * n_columns].reshape(n_rows, n_columns)
-            block = block.T if swapped[k] else block
-            row, column = nodal.row[place], nodal.column[place]
-            nodal.matrix[row : row + block.shape[0], column : column + block.shape[1]] = block
+        """Fields as words of eight bytes, for a launch that begins at some pair."""
+        return [address(self.matrix), *(address(row, begin) for row in self.places)]

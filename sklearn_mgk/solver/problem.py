@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import IntEnum
 from types import ModuleType
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -125,15 +125,15 @@ class NodalTarget:
 
     Attributes
     ----------
-    matrix : ndarray of shape (n_rows, n_columns), C-contiguous
+    matrix : array of shape (n_rows, n_columns), float64, C-contiguous
         Written in place: value of nodes (i, i2) of pair k at ``[row[k] + i, column[k] + i2]``.
-    row, column : ndarray of shape (n_pairs,), int64
-        First row and column of each pair's block.
+    row, column : array of shape (n_pairs,), int64
+        First row and column of each pair's block. All three are arrays of the backend's ``xp``.
     """
 
-    matrix: NDArray
-    row: NDArray
-    column: NDArray
+    matrix: Any
+    row: Any
+    column: Any
 
 
 @dataclass
@@ -172,7 +172,7 @@ class Backend(Protocol):
         """Prepare ``problem`` once; return ``solve(pairs, nodal=None) -> Solution``.
 
         ``pairs`` is an int64 array of shape (n_pairs, 2) of graph numbers in ``problem.batch``;
-        ``nodal`` an optional :class:`NodalTarget`. Solutions come in the order of ``pairs``.
-        Both are arrays of ``xp``; a backend whose ``xp`` is CuPy answers NumPy with NumPy.
+        ``nodal`` an optional :class:`NodalTarget`. Solutions come in the order of ``pairs``, in
+        arrays of ``xp`` as these; a backend whose ``xp`` is CuPy answers NumPy with NumPy.
         """
         ...

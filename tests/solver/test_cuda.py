@@ -183,6 +183,19 @@ def test_blocks_make_one_matrix(n_bytes, cache_size, monkeypatch):
     clear_cache()
 
 
+@pytest.mark.parametrize("shape", [(0, 3), (5, 7), (40, 30)])
+def test_arrays_come_to_the_host_in_pieces(shape, monkeypatch):
+    import cupy
+
+    from sklearn_mgk import device
+
+    monkeypatch.setattr(device, "LARGE", 1000)
+    expected = np.random.default_rng(0).random(shape)
+    with cupy.cuda.Stream(non_blocking=True):
+        for array in (cupy.asarray(expected), cupy.asarray(expected.T).T):
+            np.testing.assert_array_equal(device.to_host(array), expected)
+
+
 def test_pairs_that_do_not_converge_are_named():
     kernel = make_kernel("product", "product", "cuda", max_iter=1, tol=1e-12)
     with pytest.warns(ConvergenceWarning, match=r"of \d+ pairs did not converge .* \(X\[\d+\], X"):

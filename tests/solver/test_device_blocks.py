@@ -15,7 +15,7 @@ from sklearn_mgk import GraphBatch, clear_cache
 from sklearn_mgk import gram as gram_layer
 from sklearn_mgk.blocks import Matrix
 from sklearn_mgk.solver.cpu import CPUBackend
-from sklearn_mgk.solver.problem import Solution
+from sklearn_mgk.solver.problem import NodalTarget, Solution
 
 CALLS = ["ones", "zeros", "empty", "arange", "isnan", "nonzero", "stack", "where", "asarray", "ix_"]
 
@@ -77,7 +77,7 @@ def on_device(call):
 device = SimpleNamespace(__name__="cupy", **{name: on_device(getattr(np, name)) for name in CALLS})
 
 
-@pytest.fixture(params=[0, np.inf], ids=["matrix on the host", "matrix on the device"])
+@pytest.fixture(params=[200, np.inf], ids=["matrix on the host", "matrix on the device"])
 def room(request):
     """Bytes that a matrix may take on the device."""
     return request.param
@@ -95,7 +95,8 @@ def device_calls(request, room, monkeypatch):
             calls.append(len(pairs))
             if isinstance(pairs, np.ndarray):
                 return solve(pairs, nodal)
-            found = solve(np.ascontiguousarray(pairs.get()))
+            target = nodal and NodalTarget(*map(bare, vars(nodal).values()))
+            found = solve(np.ascontiguousarray(pairs.get()), target)
             return Solution(*(wrapped(x) for x in vars(found).values()))
 
         return posing
@@ -145,6 +146,17 @@ def test_two_sides(batch, device_calls):
     for _ in range(2):
         found = kernel(batch[:4], batch[2:])
         np.testing.assert_allclose(found, reference(batch[:4], batch[2:]), rtol=1e-6)
+
+
+def test_values_by_node(batch, device_calls):
+    kernel = make_kernel("delta", "smooth", "cpu")
+    expected = make_kernel("delta", "smooth", "reference").nodal(batch)
+    found = kernel.nodal(batch)
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-9)
+    np.testing.assert_array_equal(found, found.T)
+    np.testing.assert_allclose(
+        kernel.nodal(batch[:3], batch), expected[: batch.node_ptr[3]], rtol=1e-5, atol=1e-9
+    )
 
 
 def test_derivatives(batch, device_calls):
