@@ -104,11 +104,14 @@ def test_values_by_node(solver, team):
     problem, pairs = problem_of(GRAPHS, dtype="float32"), all_pairs(len(GRAPHS))
     n = problem.batch.sizes
     begin = np.cumsum(n) - n
-    found, expected = np.zeros((2, n.sum(), n.sum()))
-    for backend, matrix in ((solver.CUDABackend(), found), (ReferenceBackend(), expected)):
-        target = NodalTarget(matrix, begin[pairs[:, 0]], begin[pairs[:, 1]])
-        backend.solver(problem, False)(pairs, target)
-    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-7)
+    first = [begin[pairs[:, 0]], begin[pairs[:, 1]]]
+    found, expected = (
+        NodalTarget(*map(host_cupy.asarray, (np.zeros((n.sum(), n.sum())), *first)))
+        for _ in range(2)
+    )
+    solver.CUDABackend().solver(problem, False)(pairs, found)
+    ReferenceBackend().solver(problem, False)(pairs, expected)
+    np.testing.assert_allclose(found.matrix, expected.matrix, rtol=1e-5, atol=1e-7)
 
 
 @needs_compiler
