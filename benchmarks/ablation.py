@@ -38,7 +38,8 @@ from sklearn_mgk.solver.topology import topology
 SETS = ("nws", "ba", "drugs_2000", "proteins")
 N_CHECKED = 60
 LARGEST_ERROR = 3e-6
-PILOT = 1000  # pairs from which the time of all is guessed
+PILOT = 1000  # pairs from which the time of all is guessed, or more
+LEAST = 0.02  # time that they must take, so that launches do not count [s]
 
 PLAIN = Techniques(
     octiles=False, order="natural", adaptive=False, shared_tiles=False, dynamic=False
@@ -190,8 +191,8 @@ def without(left_out: tuple[str, ...]):
     from sklearn_mgk.solver import cuda, cuda_graphs
     from sklearn_mgk.solver.layout import plain_order
 
-    def no_strips(xp, graphs, pairs, room):
-        return orient(xp, graphs, pairs, -1)
+    def no_strips(xp, graphs, pairs, itemsize, limit):
+        return orient(xp, graphs, pairs, itemsize, 0)
 
     orient = cuda.orient_for_strips
     instead = {
@@ -218,19 +219,29 @@ def measure(solve, cost: np.ndarray, work: Workload, iterations: np.ndarray, lim
     total = cost[pairs].prod(axis=1) * np.maximum(iterations, 1)
     cheap = np.flatnonzero(cost[pairs].prod(axis=1) <= np.median(cost[pairs].prod(axis=1)))
     drawn = np.random.default_rng(7).permutation(cheap)
-    some = drawn[:PILOT]
-    solve(pairs[some])
-    spent = seconds(solve, pairs[some])
+    some, spent = pilot(solve, pairs, drawn)
     guess = spent * total.sum() / total[some].sum()
     if guess <= limit:
         times = [seconds(solve, pairs) for _ in range(3)]
         return {"seconds": min(times), "timed": len(pairs), "pairs": len(pairs), "error": error}
-    n = min(int(PILOT * limit / spent), len(drawn))
-    if n > PILOT:
+    n = min(int(len(some) * limit / spent), len(drawn))
+    if n > len(some):
         some = drawn[:n]
         spent = seconds(solve, pairs[some])
     scaled = spent * float(total.sum() / total[some].sum())
     return {"seconds": scaled, "timed": len(some), "pairs": len(pairs), "error": error}
+
+
+def pilot(solve, pairs: np.ndarray, drawn: np.ndarray) -> tuple[np.ndarray, float]:
+    """As many pairs as take a measurable time, and that time [s]."""
+    n = PILOT
+    while True:
+        some = drawn[:n]
+        solve(pairs[some])
+        spent = seconds(solve, pairs[some])
+        if spent >= LEAST or n >= len(drawn):
+            return some, spent
+        n *= 8
 
 
 def seconds(solve, pairs: np.ndarray) -> float:
