@@ -12,8 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-LARGE = 1 << 23
-"""Bytes from which an array is copied to the host in pieces of this size."""
+PIECE = 1 << 23
+"""Bytes of a piece of an array that is copied to the host."""
+
+PIECES = 4
+"""Pieces from which an array is copied by several threads."""
 
 COPIERS = 8
 """Threads that copy pieces: one alone is kept back by the first touch of new memory."""
@@ -44,7 +47,7 @@ def to_host(array: Any) -> NDArray:
     """Bring an array of CuPy to the host; one of NumPy stays as it is."""
     if isinstance(array, np.ndarray):
         return array
-    return array.get() if array.nbytes <= LARGE else _in_pieces(array)
+    return array.get() if array.nbytes < PIECES * PIECE else _in_pieces(array)
 
 
 def _in_pieces(array: Any) -> NDArray:
@@ -55,7 +58,7 @@ def _in_pieces(array: Any) -> NDArray:
     device, written = cupy.cuda.Device(), cupy.cuda.get_current_stream().record()
 
     def copy(begin: int) -> None:
-        size = min(LARGE, len(target) - begin)
+        size = min(PIECE, len(target) - begin)
         pinned = cupy.cuda.alloc_pinned_memory(size)
         with device, cupy.cuda.Stream(non_blocking=True) as stream:
             stream.wait_event(written)
@@ -64,5 +67,5 @@ def _in_pieces(array: Any) -> NDArray:
         target[begin : begin + size] = np.frombuffer(pinned, np.uint8, size)
 
     with ThreadPoolExecutor(COPIERS) as pool:
-        list(pool.map(copy, range(0, len(target), LARGE)))  # raises what a thread raised
+        list(pool.map(copy, range(0, len(target), PIECE)))  # raises what a thread raised
     return found

@@ -12,6 +12,9 @@ from numpy.typing import NDArray
 
 from sklearn_mgk.solver.problem import NodalTarget, Solution
 
+ALIGNMENT = 256
+"""Bytes that an array of the device starts at a multiple of."""
+
 
 @cache
 def _limits_of(device: int) -> dict[str, int]:
@@ -44,10 +47,16 @@ def upload(array: NDArray) -> cupy.ndarray:
 class Kept(list):
     """Arrays on the device, there for as long as this list is."""
 
-    def __call__(self, array: NDArray) -> int:
-        """Copy an array to the device; returns its address."""
-        self.append(upload(array))
-        return address(self[-1])
+    def __call__(self, *arrays: NDArray) -> list[int]:
+        """Copy arrays to the device, all in one transfer; returns their addresses."""
+        rows = [np.ascontiguousarray(array).reshape(-1).view(np.uint8) for array in arrays]
+        steps = [-(-max(len(row), 1) // ALIGNMENT) * ALIGNMENT for row in rows]
+        begins = np.cumsum(steps) - steps
+        packed = np.zeros(sum(steps), np.uint8)
+        for begin, row in zip(begins, rows, strict=True):
+            packed[begin : begin + len(row)] = row
+        self.append(cupy.asarray(packed))
+        return [address(self[-1]) + int(begin) for begin in begins]
 
 
 @cache

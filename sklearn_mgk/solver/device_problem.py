@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from itertools import chain, islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,7 +50,7 @@ def problem_words(
     labels: tuple[LabelColumns, LabelColumns],
     order: NDArray,
     columns: tuple[Iterable[int], Iterable[int]],
-    keep: Callable[[NDArray], int],
+    keep: Callable[..., list[int]],
     reach: float = np.inf,
     eval_gradient: bool = False,
 ) -> list[int]:
@@ -66,7 +67,7 @@ def problem_words(
     columns : tuple
         Addresses of what `graph_columns` gave.
     keep : callable
-        Gives the address of any other column.
+        Gives the addresses of all other columns, ``keep(*columns)``.
     reach : float, default=inf
         Edges whose keys differ by more are negligible together.
     eval_gradient : bool, default=False
@@ -75,14 +76,21 @@ def problem_words(
     (node, edge), (first, last) = labels, columns
     limits, none = np.finfo(problem.dtype), np.zeros(1, problem.dtype)
     tiny, epsilon = float(limits.tiny) * 1e10, float(limits.eps) * 8
+    parts = (
+        node_columns(problem, order),
+        (node.values, node.slopes, node.theta),
+        (none, none, edge.values, edge.slopes, edge.theta),
+    )
+    kept = iter(keep(*chain(*parts)))
+    quantities, node_words, edge_words = (list(islice(kept, len(part))) for part in parts)
     reals = np.array([problem.tol, tiny, epsilon, min(reach, float(limits.max) / 4)])
     return [
         *first,
-        *map(keep, node_columns(problem, order)),
+        *quantities,
         *last,
-        *map(keep, (node.values, node.slopes, node.theta)),
+        *node_words,
         node.n_labels,
-        *map(keep, (none, none, edge.values, edge.slopes, edge.theta)),
+        *edge_words,
         edge.n_labels,
         *reals.view(np.uint64),
         problem.max_iter,

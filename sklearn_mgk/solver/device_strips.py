@@ -49,15 +49,21 @@ class StripGraphs:
         there is none.
     lanes : array of int64
         Lanes of a strip for the graph.
-    size, n_red : array of int64
-        Nodes, and those that are unknowns where the graph stands along the rows.
+    size : array of int64
+        Nodes.
+    rows : array of int64
+        Rows of the vectors in shared memory where the graph stands along the rows: two of all
+        nodes, two of those that are unknowns.
+    height : array of int64
+        Which of `STRIP_HEIGHTS` has room for them.
     """
 
     rank: Any
     kind: Any
     lanes: Any
     size: Any
-    n_red: Any
+    rows: Any
+    height: Any
 
 
 def rank_for_strips(
@@ -89,7 +95,9 @@ def rank_for_strips(
         rank[members] = n_ranks + own
         n_ranks += own.max() + 1
     lanes = np.where(is_lane, WARP * np.array(STRIP_WARPS)[warps * is_lane], 0)
-    return StripGraphs(rank, kind, lanes, size, n_red)
+    rows = 2 * (size + n_red)
+    height = np.minimum(np.searchsorted(STRIP_HEIGHTS, rows), len(STRIP_HEIGHTS) - 1)
+    return StripGraphs(rank, kind, lanes, size, rows, height)
 
 
 def _share_lanes(size: NDArray) -> NDArray:
@@ -135,31 +143,19 @@ def orient_for_strips(xp, graphs: StripGraphs, pairs, itemsize: int, limit: int)
     first, second = graphs.rank[pairs]
     swapped = second < first
     pairs = xp.where(swapped, pairs[::-1], pairs)
-    lanes = graphs.lanes[pairs[1]]
-    own = _height(graphs)[pairs[0]] * lanes * itemsize
-    # Strips of one warp share a block, whose memory is that of the next of `STRIP_HEIGHTS`.
-    shared = xp.where(lanes == WARP, BLOCK_WARPS, 1) * _shared(xp, graphs, itemsize)[pairs[0]]
+    lanes, height = graphs.lanes[pairs[1]], graphs.height[pairs[0]]
     fits = (graphs.size[pairs[0]] <= STRIP_ROWS) & (graphs.kind[pairs[1]] >= 0)
+    own = graphs.rows[pairs[0]] * lanes * itemsize
     fits &= own <= limit / STRIPS_AT_A_TIME - 2 * RESERVED
-    fits &= shared * (lanes // WARP) <= limit - RESERVED
-    return pairs, swapped, fits
+    # Strips of one warp share a block, whose memory goes by `STRIP_HEIGHTS`.
+    room = xp.where(lanes == WARP, _highest(1, itemsize, limit), len(STRIP_HEIGHTS))
+    return pairs, swapped, fits & (height < room)
 
 
-def _height(graphs: StripGraphs):
-    """Rows of the vectors in shared memory: two of all rows, two of red ones."""
-    return 2 * (graphs.size + graphs.n_red)
-
-
-def _number_of_height(xp, graphs: StripGraphs):
-    """Which of `STRIP_HEIGHTS` each graph needs, where it is a row of strips."""
-    found = xp.searchsorted(xp.asarray(STRIP_HEIGHTS), _height(graphs))
-    return xp.minimum(found, len(STRIP_HEIGHTS) - 1)
-
-
-def _shared(xp, graphs: StripGraphs, itemsize: int):
-    """Shared memory of a warp of a strip, by the graph along the rows."""
-    a_warp = [strip_bytes(1, height, itemsize) for height in STRIP_HEIGHTS]
-    return xp.asarray(a_warp)[_number_of_height(xp, graphs)]
+def _highest(warps: int, itemsize: int, limit: int) -> int:
+    """Return how many of `STRIP_HEIGHTS` leave the memory of a block room."""
+    room = (limit - RESERVED) // strips_a_block(warps)
+    return sum(strip_bytes(warps, height, itemsize) <= room for height in STRIP_HEIGHTS)
 
 
 def plan_strips(
@@ -182,8 +178,7 @@ def plan_strips(
     wanted : str
         One of `WANTED`.
     """
-    height = _number_of_height(xp, graphs)
-    kind = graphs.kind[pairs[1]] * len(STRIP_HEIGHTS) + height[pairs[0]]
+    kind = graphs.kind[pairs[1]] * len(STRIP_HEIGHTS) + graphs.height[pairs[0]]
     last = len(slots) * len(STRIP_WARPS) * len(STRIP_HEIGHTS)
     n = len(graphs.rank) + 1
     # One number to sort by: the costly kinds first, then rows, then graphs that share a strip.

@@ -245,19 +245,19 @@ class TechniqueProblem:
         """What a graph costs, shape (n_graphs,); that of a pair is the product of two of them."""
         return self.n_entries if self.tiles is None else np.diff(self.tiles.tile_ptr)
 
-    def words(self, keep: Callable[[NDArray], int]) -> list[int]:
-        """Fields of ``mgk::Problem``; ``keep`` gives the address of a column."""
+    def words(self, keep: Callable[..., list[int]]) -> list[int]:
+        """Fields of ``mgk::Problem``; ``keep`` gives the addresses of columns."""
         sizes, labels = self.problem.batch.sizes, (self.node, self.edge)
         first, last = graph_columns(self.problem, *labels, self.entries, sizes)
-        columns = map(keep, first), map(keep, last)
+        columns = keep(*first), keep(*last)
         return problem_words(self.problem, labels, self.entries.node, columns, keep)
 
-    def tile_words(self, keep: Callable[[NDArray], int]) -> list[int]:
+    def tile_words(self, keep: Callable[..., list[int]]) -> list[int]:
         """Fields of ``mgk::Octiles``."""
         if self.tiles is None:
             return [0] * 7
         most = MOST_SPARSE[self.problem.edge.n_labels > 1]
-        return [*map(keep, vars(self.tiles).values()), most]
+        return [*keep(*vars(self.tiles).values()), most]
 
     def source(self) -> str:
         """Return the text of the kernel."""

@@ -189,7 +189,7 @@ def test_arrays_come_to_the_host_in_pieces(shape, monkeypatch):
 
     from sklearn_mgk import device
 
-    monkeypatch.setattr(device, "LARGE", 1000)
+    monkeypatch.setattr(device, "PIECE", 1000)
     expected = np.random.default_rng(0).random(shape)
     with cupy.cuda.Stream(non_blocking=True):
         for array in (cupy.asarray(expected), cupy.asarray(expected.T).T):

@@ -123,9 +123,10 @@ def run_on_host(form, pairs, folder, n_blocks=2):
     subprocess.run(["g++", *options, includes, "-o", str(library), str(path)], check=True)
     kept = []
 
-    def keep(array):
-        kept.append(np.ascontiguousarray(array if array.size else np.zeros(1, array.dtype)))
-        return kept[-1].ctypes.data
+    def keep(*arrays):
+        own = [np.ascontiguousarray(x if x.size else np.zeros(1, x.dtype)) for x in arrays]
+        kept.extend(own)
+        return [x.ctypes.data for x in own]
 
     sizes, dtype = form.problem.batch.sizes, form.problem.dtype
     first, second = (np.ascontiguousarray(side.astype(np.int32)) for side in pairs.T)
@@ -133,11 +134,11 @@ def run_on_host(form, pairs, folder, n_blocks=2):
     n_entries = form.n_entries[first] * form.n_entries[second]
     base = np.cumsum(n_entries) - n_entries
     total = int(n_entries.sum()) + 1
-    matrices = [keep(base), keep(np.empty(total, dtype)), keep(np.empty(total, np.int32))]
-    taken = keep(np.zeros(1, np.int64)) if form.techniques.dynamic else 0
+    matrices = keep(base, np.empty(total, dtype), np.empty(total, np.int32))
+    (taken,) = keep(np.zeros(1, np.int64)) if form.techniques.dynamic else (0,)
     # Whatever memory held before must not matter.
-    workspace = keep(np.full(n_blocks * stride, np.nan, dtype))
-    work = [keep(first), keep(second), len(pairs), taken, workspace, stride, 0]
+    (workspace,) = keep(np.full(n_blocks * stride, np.nan, dtype))
+    work = [*keep(first, second), len(pairs), taken, workspace, stride, 0]
     values = np.full(len(pairs), np.nan)
     outcome, iterations = (np.full(len(pairs), -1, np.int32) for _ in range(2))
     results = [values.ctypes.data, 0, outcome.ctypes.data, iterations.ctypes.data, 0, 0, 0, 0]
