@@ -119,6 +119,40 @@ def random_graphs(
     return from_arrays(graphs)
 
 
+def paper_graphs(model: str, n_graphs: int = 160) -> GraphBatch:
+    """Newman-Watts-Strogatz ("nws") or Barabasi-Albert ("ba") graphs of 96 nodes.
+
+    Nodes have one of four labels, edges lengths between 0 and 1.
+    """
+    import networkx as nx
+
+    graphs = []
+    for seed in range(n_graphs):
+        graph = (
+            nx.newman_watts_strogatz_graph(96, 3, 0.1, seed=seed)
+            if model == "nws"
+            else nx.barabasi_albert_graph(96, 6, seed=seed)
+        )
+        rng = np.random.default_rng(seed)
+        graphs.append(
+            {
+                "edge_index": np.array(graph.edges()).T,
+                "nodes": {"label": rng.integers(0, 4, 96)},
+                "edges": {"length": rng.random(graph.number_of_edges())},
+            }
+        )
+    return from_arrays(graphs)
+
+
+def lengths_kernel(**options) -> MarginalizedGraphKernel:
+    """Kernel of these graphs."""
+    return MarginalizedGraphKernel(
+        KroneckerDelta("label", h=0.5),
+        SquaredExponential("length", length_scale=1.0),
+        **{"stopping_probability": 0.05, "cache_size": 0, **options},
+    )
+
+
 def n_pairs(n: int) -> int:
     """Pairs in a symmetric Gram matrix."""
     return n * (n + 1) // 2
