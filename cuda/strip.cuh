@@ -262,6 +262,7 @@ struct Strip {
 
   // y = W p from black rows to red ones, or between all rows where none is black.
   __device__ void push_to_red() const {
+#pragma unroll 2  // more would cost registers, which run short
     for (int i = 0; i < n_red; ++i) v.y[i * LANES + lane] = 0;
     if constexpr (Edge::is_table)
       push_arcs(n_red < n_rows ? strips.edge_half[graph] : strips.edge_ptr[graph],
@@ -271,9 +272,11 @@ struct Strip {
 
   // p = Z^-1 W p from red rows to black ones; returns the sum of start p over the latter.
   __device__ T push_to_black() const {
+#pragma unroll 2
     for (int i = n_red; i < n_rows; ++i) p[i * LANES + lane] = 0;
     push_arcs(strips.edge_ptr[graph], strips.edge_half[graph], p);
     T sum = 0;
+#pragma unroll 2
     for (int i = n_red; i < n_rows; ++i) {
       const int at = i * LANES + lane;
       p[at] *= inverse(v.diagonal[at]);

@@ -144,6 +144,7 @@ __device__ void arc_slopes(const Strip<T, Node, Edge, WARPS, SLOTS>& s, T* part)
   const auto add_label = [&] {
 #pragma unroll
     for (int t = 0; t < SLOTS; ++t) {
+      if (sum[t] == 0) continue;  // a branch: slopes of all entries at once would not fit
       T slope[Edge::n_free];
       s.edge.gradient(code, theirs[t].label(), slope);
       for (int h = 0; h < Edge::n_free; ++h) part[h] += theirs[t].weight * sum[t] * slope[h];

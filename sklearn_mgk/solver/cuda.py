@@ -86,7 +86,8 @@ class _Solver:
         )
         self.problem_words = structure(words)
         self.strip_words = [address(array) for array in graphs.rows]
-        choice = Choice.of(problem.dtype, graphs.n_entries, batch.n_nodes, eval_gradient)
+        entries = graphs.n_entries, batch.n_nodes
+        choice = Choice.of(problem.dtype, *entries, self.edge.is_table, eval_gradient)
         self.kernels = Kernels(self.node.form, self.edge.form, choice)
 
     def __call__(self, pairs: NDArray, nodal: NodalTarget | None = None) -> Solution:

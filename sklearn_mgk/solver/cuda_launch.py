@@ -20,6 +20,7 @@ from sklearn_mgk.solver.cuda_memory import (
     structure,
 )
 from sklearn_mgk.solver.cuda_run import SETTING, memory_share
+from sklearn_mgk.solver.device_kernels import Choice
 from sklearn_mgk.solver.device_launch import RESERVED, Launch, Plan
 from sklearn_mgk.solver.device_strips import strips_a_block
 
@@ -74,7 +75,7 @@ def start(
             launch = run.plan.launches[k]
             begins = run.plan.strip_begin[k] if launch.warps else None
             n_items = len(begins) - 1 if launch.warps else launch.end - launch.begin
-            n_blocks, workspace = _resident(launch, n_items, kernels.choice.dtype)
+            n_blocks, workspace = _resident(launch, n_items, kernels.choice)
             sums = cupy.zeros(2 * n_blocks + 3) if launch.together else None
             held.append((workspace, sums))
             begin = 0 if launch.warps else launch.begin
@@ -124,10 +125,11 @@ def _beside() -> Iterator[list[cupy.cuda.Stream]]:
             current.wait_event(stream.record())
 
 
-def _resident(launch: Launch, n_items: int, dtype: np.dtype) -> tuple[int, cupy.ndarray | None]:
+def _resident(launch: Launch, n_items: int, choice: Choice) -> tuple[int, cupy.ndarray | None]:
     """Blocks that run at a time, and the workspace for their vectors."""
-    limits = device_limits()
-    resident = max(limits["threads"] // launch.threads, 1)
+    limits, dtype = device_limits(), choice.dtype
+    held = limits["threads"] if launch.warps else choice.threads[launch.memory]
+    resident = max(min(held, limits["threads"]) // launch.threads, 1)
     fit = limits["shared_all"] // (launch.shared_bytes + RESERVED)
     a_block = strips_a_block(launch.warps)
     n_blocks = min(limits["processors"] * min(resident, fit), -(-n_items // a_block))

@@ -7,15 +7,22 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sklearn_mgk.solver.device_launch import WARP, Launch
+from sklearn_mgk.solver.device_launch import MEMORY, WARP, Launch
 from sklearn_mgk.solver.device_source import BlockKernel, GridKernel, Kernel, StripKernel
 
-THREADS = {4: 1024, 8: 768}
-"""Threads in blocks of one pair that a multiprocessor is to hold, by entries in registers: more
-would make these spill."""
-
-THREADS_WITH_GRADIENT = 768
-"""The same where derivatives are computed."""
+THREADS = {
+    (4, True, False): (768, 1024, 1024),
+    (4, False, False): (768, 1024, 1024),
+    (8, True, False): (640, 640, 768),
+    (8, False, False): (640, 768, 768),
+    (4, True, True): (768, 768, 768),
+    (4, False, True): (768, 768, 768),
+    (8, True, True): (640, 640, 640),
+    (8, False, True): (640, 768, 768),
+}
+"""Threads in blocks of one pair that a multiprocessor is to hold, for each of `MEMORY`; by entries
+in registers, whether the edge kernel is read from a table, and whether derivatives are computed.
+More would make registers spill."""
 
 WARPS_OF_STRIPS = {4: 32, 8: 24, 16: 16}
 """Warps in blocks of strips that a multiprocessor is to hold, by entries in registers."""
@@ -40,31 +47,35 @@ class Choice:
         Type of the solve.
     slots : int
         Entries of a node that a lane of a block keeps in registers.
-    gradient : bool
-        Whether derivatives are computed.
+    is_table, gradient : bool
+        Whether the edge kernel is read from a table, and whether derivatives are computed.
     """
 
     dtype: np.dtype
     slots: int
+    is_table: bool
     gradient: bool
 
     @classmethod
-    def of(cls, dtype: np.dtype, n_entries: int, n_nodes: int, gradient: bool) -> Choice:
+    def of(
+        cls, dtype: np.dtype, n_entries: int, n_nodes: int, is_table: bool, gradient: bool
+    ) -> Choice:
         """Choose by the entries of all adjacency matrices, and their nodes."""
-        return cls(dtype, 8 if n_entries >= DENSE * n_nodes else 4, gradient)
+        return cls(dtype, 8 if n_entries >= DENSE * n_nodes else 4, is_table, gradient)
 
     @property
-    def threads(self) -> int:
-        """Threads in blocks of one pair that a multiprocessor is to hold."""
-        return THREADS_WITH_GRADIENT if self.gradient else THREADS[self.slots]
+    def threads(self) -> dict[str, int]:
+        """Threads in blocks of one pair that a multiprocessor is to hold, by `MEMORY`."""
+        return dict(zip(MEMORY, THREADS[self.slots, self.is_table, self.gradient], strict=True))
 
     def kernel(self, launch: Launch) -> Kernel:
         """Say which kernel a launch needs."""
         if launch.together:
             return GridKernel(launch.threads, 1, self.slots, self.gradient)
         if not launch.warps:
+            threads = self.threads[launch.memory]
             # The same registers for blocks of all sizes, so that there is one kernel to compile.
-            return BlockKernel(self.threads, 1, self.slots, launch.memory, self.gradient)
+            return BlockKernel(threads, 1, self.slots, launch.memory, self.gradient)
         warps = WARPS_WITH_GRADIENT if launch.wanted == "GRADIENTS" else WARPS_OF_STRIPS
         threads = warps[launch.slots] * WARP // (self.dtype.itemsize // 4)
         blocks = max(threads // launch.threads, 1)

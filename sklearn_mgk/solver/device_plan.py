@@ -6,6 +6,7 @@ Works on arrays of NumPy or CuPy: sorting millions of pairs is work for the devi
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -101,7 +102,7 @@ def plan_blocks(
     n_vectors: int,
     itemsize: int,
     limit: int,
-    threads: int,
+    threads: Mapping[str, int],
     processors: int,
 ) -> Plan:
     """Sort pairs into launches of one pair a block or of the whole grid, the costly ones first.
@@ -116,8 +117,10 @@ def plan_blocks(
         Graphs.
     n_vectors, itemsize : int
         Vectors of a pair, and bytes of a number.
-    limit, threads : int
-        Shared memory of a multiprocessor [bytes], and threads that it is to hold.
+    limit : int
+        Shared memory of a multiprocessor [bytes].
+    threads : dict
+        Threads that it is to hold, for each of `MEMORY`.
     processors : int
         Multiprocessors of the device.
     """
@@ -132,13 +135,14 @@ def plan_blocks(
     memory = xp.where(whole > 0, 2, xp.where(only_p > 0, 1, 0))
     # So few blocks at a time that each has two warps for a group of columns: fewer leave some idle.
     n_groups = padded(size[pairs[1]]) // WARP
-    few = xp.maximum(threads // WARP // (2 * n_groups), 1)
+    n_warps = xp.asarray([threads[name] // WARP for name in MEMORY])[memory]
+    few = xp.maximum(n_warps // (2 * n_groups), 1)
     resident = xp.minimum(xp.where(whole > 0, whole, only_p), few)
     # As many threads as fill the multiprocessor, unless they had too little to do each.
-    fill = xp.minimum(threads // xp.maximum(resident, 1), MAX_THREADS) // WARP
+    fill = xp.minimum(n_warps // xp.maximum(resident, 1), MAX_THREADS // WARP)
     enough = -(-area // (ENTRIES_A_THREAD * WARP))
     n_warps = xp.maximum(xp.minimum(fill, enough), 1)
-    n_warps = xp.where(together, min(threads, GRID_THREADS) // WARP, n_warps)
+    n_warps = xp.where(together, GRID_THREADS // WARP, n_warps)
     cost = n_entries[pairs[0]] * n_entries[pairs[1]] + 8 * area
     # Largest pairs first; those of one kind of launch stand together.
     kind = (memory * 64 + resident) * 64 + MAX_THREADS // WARP - n_warps

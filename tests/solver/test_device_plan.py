@@ -37,6 +37,7 @@ LIMIT = 228 << 10
 PROCESSORS = 4
 LARGE_DEVICE = 132
 SLOTS = (4, 8)
+THREADS = {"GLOBAL": 640, "SHARED_P": 768, "SHARED": 1024}
 sizes = st.lists(st.integers(1, 200), min_size=1, max_size=12)
 
 
@@ -155,7 +156,7 @@ def test_each_pair_is_in_one_block_launch_that_has_room(sizes, n_vectors, itemsi
     size = np.array(sizes)
     graphs = BlockGraphs(size, 3 * size, size % 2 == 0)
     pairs = all_pairs(len(size))
-    plan = plan_blocks(np, graphs, pairs, n_vectors, itemsize, LIMIT, 768, PROCESSORS)
+    plan = plan_blocks(np, graphs, pairs, n_vectors, itemsize, LIMIT, THREADS, PROCESSORS)
     assert sorted(plan.order.tolist()) == list(range(pairs.shape[1]))
     assert [launch.begin for launch in plan.launches[1:]] == [x.end for x in plan.launches[:-1]]
     back = np.where(plan.swapped, plan.pairs[::-1], plan.pairs)
@@ -168,7 +169,7 @@ def test_each_pair_is_in_one_block_launch_that_has_room(sizes, n_vectors, itemsi
         assert (area * (n_vectors - inside) <= launch.size).all()
         assert launch.shared_bytes <= LIMIT - RESERVED
         assert launch.threads % WARP == 0
-        assert WARP <= launch.threads <= 768
+        assert WARP <= launch.threads <= min(THREADS[launch.memory], device_plan.MAX_THREADS)
         if launch.together:
             assert (launch.memory, launch.threads) == ("GLOBAL", device_plan.GRID_THREADS)
 
@@ -195,7 +196,7 @@ def test_rows_of_the_grid_are_enough_for_all_blocks():
     sizes = np.array([150, 30_000])
     graphs = BlockGraphs(sizes, 10 * sizes, np.array([False, False]))
     pairs = np.array([[0, 1], [1, 0]])
-    plan = plan_blocks(np, graphs, pairs, 6, 4, LIMIT, 768, LARGE_DEVICE)
+    plan = plan_blocks(np, graphs, pairs, 6, 4, LIMIT, THREADS, LARGE_DEVICE)
     assert plan.launches[0].together
     assert len(plan.launches) == 1
     np.testing.assert_array_equal(plan.pairs, [[1, 1], [0, 0]])

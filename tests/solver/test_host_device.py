@@ -14,6 +14,9 @@ from oracles import as_batch
 
 from sklearn_mgk.plan import make_problem
 from sklearn_mgk.solver import device_labels, device_plan
+from sklearn_mgk.solver.device_kernels import Choice
+from sklearn_mgk.solver.device_launch import Launch
+from sklearn_mgk.solver.device_source import KernelForm
 from sklearn_mgk.solver.problem import NodalTarget
 from sklearn_mgk.solver.reference import ReferenceBackend
 
@@ -129,6 +132,19 @@ def test_the_grid_stops_when_the_host_asks_for_it(solver, monkeypatch):
     found = solve(pairs)
     assert found.iterations[0] == 0
     assert np.isnan(found.values[0])
+
+
+def test_strips_do_not_depend_on_what_blocks_keep(solver, monkeypatch):
+    module = sys.modules["sklearn_mgk.solver.cuda_kernels"]
+    monkeypatch.setattr(host_cupy.RawKernel, "compile", lambda self: None)
+    launch = Launch(0, 1, 128, 0, warps=1, slots=4, wanted="VALUES")
+    found = []
+    for slots in (4, 8):
+        choice = Choice(np.dtype("float32"), slots, True, False)
+        kernels = module.Kernels(KernelForm(0), KernelForm(0), choice)
+        kernels.compile([launch])
+        found.append(kernels[launch])
+    assert found[0] is found[1]
 
 
 def test_interruption_leaves_no_items(solver, monkeypatch):
