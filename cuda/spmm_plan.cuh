@@ -16,7 +16,7 @@
 
 namespace spmm {
 
-constexpr int kPlanThreads = 512;  // of a block
+constexpr int kPlanThreads = 544;  // of a block: enough for all bins
 constexpr int kPlanWarps = kPlanThreads / 32;
 constexpr int kLong = SPMM_LONG;        // entries above which several blocks share a row
 constexpr int kPiece = SPMM_PIECE;      // entries of a row that one of them takes

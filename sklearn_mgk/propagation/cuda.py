@@ -54,6 +54,7 @@ class Shape:
         return -(-n_columns // (self.vec * self.group))
 
 
+@cache
 def shape_for(n_columns: int, itemsize: int, vec: int | None = None, ways: int = 4) -> Shape:
     """Choose the widest loads that fit the rows of X, and no more lanes than they need.
 

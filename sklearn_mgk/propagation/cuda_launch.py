@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from ctypes import addressof, c_uint64
+from array import array
 from importlib.resources import files
 from typing import Any
 
@@ -48,21 +48,20 @@ class Launch:
 
     Attributes
     ----------
-    numbers : ctypes array of int
+    numbers : array of 64 bits
         The arguments; they may be changed between calls.
     """
 
     def __init__(
         self, driver: Any, function: int, n_threads: int, arguments: Any, held: Any = None
     ):
-        n = len(arguments)
-        self.numbers = (c_uint64 * n)(*arguments)
-        first = addressof(self.numbers)
-        self._places = (c_uint64 * n)(*range(first, first + 8 * n, 8))
+        self.numbers = array("Q", arguments)
+        first, n = self.numbers.buffer_info()
+        self._places = array("Q", range(first, first + 8 * n, 8))
         self._held = held
         self._driver, self._function = driver, function
         self._fixed = 1, n_threads, 1, 1, 0
-        self._address = addressof(self._places)
+        self._address, _ = self._places.buffer_info()
 
     def __call__(self, n_blocks: int, n_tiles: int, stream: int) -> None:
         """Launch a grid on a stream."""

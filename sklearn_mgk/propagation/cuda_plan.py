@@ -26,7 +26,7 @@ _LONG = 512  # entries above which several blocks share a row
 _PIECE = 256  # entries of a row that one of them takes
 _BINS = _LONG + 2  # numbers of entries that rows are sorted by
 _TABLE = 3 + 2 * (_BINS + 1)  # words of what the planning keeps of them
-_THREADS = 512  # of a block in the planning
+_THREADS = 544  # of a block in the planning: enough for all bins
 _ONE_TILE = 8192  # rows up to which one block, and one launch, plans all
 _TILE = 2048  # least rows of a tile otherwise
 _MOST_TILES = 256  # since one block adds up the counts of all
@@ -243,6 +243,6 @@ def make(cp: Any, ptr: Any, n_entries: int, engine: str, n_blocks: int) -> Devic
         for step, n in zip(_STEPS, (n_tiles, 1, n_tiles), strict=True):
             launch.numbers[len(places) + len(numbers) - 1] = step
             launch(n, 1, stream)
-    # Few rows are so long that there are more pieces: then blocks do two items.
-    extra = min(most, whole // 8 + 64)
+    # Blocks without an item cost time too; where there are more pieces, blocks do several items.
+    extra = min(most, whole // 16 + 32)
     return DevicePlan(order, room, whole + extra, most)
