@@ -4,7 +4,8 @@
 Matrices are the npz files of a folder that `propagation_graphs.py` writes, and power laws made
 here. float32, row-major, on the device; a time is the median of --repeats batches of ten products
 between two events. "default" is SpMMPlan(A, backend="cuda").multiply(X, out=Y), as users call it;
-the ratios below the tables are its own, without its plan and with a share of it. Variants are bare
+the ratios below the tables are its own, without its plan and with a share of it, where the plan is
+all that a first product takes longer than later ones, A being on the device. Variants are bare
 launches of one engine each. cuSPARSE is called through torch (CSR) and through CuPy, with X in its
 own layout (Fortran) and in ours; where the algorithms of cuSPARSE can be chosen through CuPy's
 bindings they are all tried. "graph" is the default and torch replayed from a captured CUDA graph:
@@ -26,7 +27,6 @@ from scipy import sparse
 from scipy.stats import gmean
 
 from sklearn_mgk.propagation import SpMMPlan
-from sklearn_mgk.propagation.cuda import CUDABackend
 
 COLUMNS = (16, 32, 64, 128)
 # Engine, columns of a lane (None: the widest load), rows of X on their way.
@@ -103,30 +103,34 @@ def prepare(A, engine, vec, ways):
     return product, plan.summary
 
 
-def costs_of(A) -> tuple[float, float, float]:
-    """Seconds of planning, of planning and bringing A to the device, and of the latter by CuPy."""
+def costs_of(A, n_columns=64, repeats=15) -> tuple[float, float, float]:
+    """Seconds of planning, of planning and bringing A to the device, and of the latter by CuPy.
+
+    Ours are those of a first product, with all that a plan takes until the device is done, less
+    those of a later one.
+    """
     import cupy as cp
     from cupyx.scipy import sparse as device
 
-    def whole():
-        plan = SpMMPlan(A, backend="cuda")
-        cp.cuda.Device().synchronize()
-        return plan
+    x, y = (cp.ones((n, n_columns), np.float32) for n in A.shape[::-1])
+    plan = SpMMPlan(A, backend="cuda")
+    product = plan._product
 
-    def alone(plan, backend):
-        plan._rows.__dict__.pop("lengths", None)
-        plan._product.__dict__.pop("degrees", None)
-        backend.engine(plan._product)
-        plan._product.follow(plan._make_partition(backend.n_blocks(plan._rows)))
-        cp.cuda.Device().synchronize()
+    def alone():
+        product.follow("auto", None, plan._make_partition)
+        plan.multiply(x, out=y)
 
-    def by_cupy():
-        device.csr_matrix(sparse.csr_matrix(A))
-        cp.cuda.Device().synchronize()
+    def seconds(call):
+        def done():
+            call()
+            cp.cuda.Device().synchronize()
 
-    plan, backend = whole(), CUDABackend()
-    calls = lambda: alone(plan, backend), whole, by_cupy
-    return tuple(timing.seconds(call, 5) for call in calls)
+        return timing.seconds(done, repeats)
+
+    later = seconds(lambda: plan.multiply(x, out=y))
+    ours = alone, lambda: SpMMPlan(A, backend="cuda").multiply(x, out=y)
+    by_cupy = seconds(lambda: device.csr_matrix(sparse.csr_matrix(A)))
+    return *(max(seconds(call) - later, 0.0) for call in ours), by_cupy
 
 
 def show_checks() -> None:
@@ -375,14 +379,15 @@ def table_row(name, A, n_columns, own, peers, captured):
 
 def plan_row(name, A, prepared, costs):
     """One line on the plans of a matrix."""
-    cells = [f"{1e3 * seconds:.2f}" for seconds in costs]
+    cells = [f"{1e3 * seconds:.3f}" for seconds in costs]
     for variant in PLANS:
         if variant in prepared:
             s = prepared[variant][1]
             balance = f"{s.imbalance:.2f} ({s.imbalance_without:.2f})"
             cells += [f"{1e3 * s.seconds:.2f}", balance, f"{s.n_dense} of {s.n_blocks}"]
     products = [product for product, _ in prepared.values()]
-    items = ", ".join(f"{p.n_items} ({p.n_slots})" for p in products[: len(PLANS)])
+    counts = [product.plan.room[:2].get() for product in products[: len(PLANS)]]
+    items = ", ".join(f"{n_items} ({n_pieces})" for n_items, n_pieces in counts)
     return [name, SpMMPlan(A, backend="cuda").summary.engine, *cells, items]
 
 

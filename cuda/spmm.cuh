@@ -25,6 +25,14 @@ struct Item {
   long long n_pieces;
 };
 
+// What stands before the items.
+struct Header {
+  long long n_items;
+  long long n_pieces;  // of all split rows
+  long long engine;    // of kRows, kHeavy, kDegree
+  double threshold;    // entries from which a block is dense
+};
+
 template <typename T, int Vec>
 struct alignas(sizeof(T) * Vec) Pack {
   T value[Vec];  // (Vec) neighbouring columns
@@ -200,18 +208,24 @@ __global__ void __launch_bounds__(kThreads)
     multiply(const Index* __restrict__ ptr, const Index* __restrict__ indices,
              const T* __restrict__ values, const Index* __restrict__ order,
              const Item* __restrict__ items, const T* __restrict__ x, T* __restrict__ y,
-             long long n_columns, T* sums, unsigned* n_done) {
+             long long n_columns, T* sums, unsigned* n_done, const Header* __restrict__ header) {
   static_assert(sizeof(T) * Vec <= 16, "a load has 16 bytes at most");
   const Matrices<T, Index> m{ptr, indices, values, order, x, y, n_columns};
-  const Item item = items[blockIdx.x];
   const long long column = (blockIdx.y * Group + threadIdx.x % Group) * (long long)Vec;
-  if (item.n_warps == 0) {
-    sparse_rows<Vec, Group, Ways>(m, item, column);
-  } else if (item.n_warps > 0) {
-    dense_rows<Vec, Group, Ways>(m, item, column);
-  } else {
-    piece_of_row<Vec, Group, Ways>(m, item, column, sums, n_done);
-  }
+  // There are at least as many places for items as blocks: both loads are under way together.
+  unsigned at = blockIdx.x;
+  do {
+    const Item item = items[at];
+    if (at >= header->n_items) return;
+    if (item.n_warps == 0) {
+      sparse_rows<Vec, Group, Ways>(m, item, column);
+    } else if (item.n_warps > 0) {
+      dense_rows<Vec, Group, Ways>(m, item, column);
+    } else {
+      piece_of_row<Vec, Group, Ways>(m, item, column, sums, n_done);
+    }
+    at += gridDim.x;
+  } while (at < header->n_items);
 }
 
 }  // namespace spmm

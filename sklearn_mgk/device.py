@@ -3,9 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from types import ModuleType
 from typing import Any
 
@@ -34,13 +33,21 @@ def import_cupy() -> ModuleType:
     return cupy
 
 
-@contextmanager
-def explained_memory(what: str, remedy: str) -> Iterator[None]:
+def explained_memory(what: str, remedy: str) -> AbstractContextManager[None]:
     """Say for what the device has too little memory, and what to do."""
-    try:
-        yield
-    except import_cupy().cuda.memory.OutOfMemoryError as error:
-        raise MemoryError(f"the GPU has too little memory for {what}: {remedy}") from error
+    return _ExplainedMemory(what, remedy)
+
+
+class _ExplainedMemory(AbstractContextManager):
+    """A class, since a generator takes as long to enter and leave as a small array to make."""
+
+    def __init__(self, what: str, remedy: str):
+        self._what, self._remedy = what, remedy
+
+    def __exit__(self, kind: Any, error: Any, _: Any) -> None:
+        if kind is not None and issubclass(kind, import_cupy().cuda.memory.OutOfMemoryError):
+            text = f"the GPU has too little memory for {self._what}: {self._remedy}"
+            raise MemoryError(text) from error
 
 
 def to_host(array: Any) -> NDArray:

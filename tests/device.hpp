@@ -104,6 +104,12 @@ struct alignas(16) uint4 {
   unsigned x, y, z, w;
 };
 
+static double __longlong_as_double(long long bits) {
+  double value;
+  std::memcpy(&value, &bits, sizeof(value));
+  return value;
+}
+
 static unsigned warp() { return threadIdx.x / 32; }
 static int __popc(unsigned bits) { return __builtin_popcount(bits); }
 static int __popcll(unsigned long long bits) { return __builtin_popcountll(bits); }
@@ -140,6 +146,26 @@ static T __shfl_xor_sync(unsigned mask, T value, int bits) {
 template <typename T>
 static T __shfl_down_sync(unsigned mask, T value, int offset) {
   return exchange(mask, value, threadIdx.x % 32 + offset);
+}
+
+template <typename T>
+static T __shfl_up_sync(unsigned mask, T value, int offset) {
+  const int lane = threadIdx.x % 32;
+  return exchange(mask, value, lane < offset ? lane : lane - offset);
+}
+
+// The lanes that have the same value.
+template <typename T>
+static unsigned __match_any_sync(unsigned mask, T value) {
+  std::memcpy(&block->lanes[threadIdx.x], &value, sizeof(T));
+  __syncwarp(mask);
+  unsigned bits = 0;
+  for (unsigned k = 0; k < 32; ++k) {
+    const bool alike = std::memcmp(&block->lanes[warp() * 32 + k], &value, sizeof(T)) == 0;
+    bits |= unsigned(alike && (mask >> k & 1)) << k;
+  }
+  __syncwarp(mask);
+  return bits;
 }
 
 static unsigned __ballot_sync(unsigned mask, bool vote) {

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the CUDA solver uses of CuPy, on the host: arrays of NumPy, kernels built by g++.
+"""What the CUDA code uses of CuPy, on the host: arrays of NumPy, kernels built by g++.
 
 The text of a kernel is the one that a device would compile; `device.hpp` runs it. A module of this
-name in place of ``cupy`` runs the solver where there is no GPU.
+name in place of ``cupy`` runs the solver, or sparse products, where there is no GPU.
 """
 
 import ctypes
@@ -48,8 +48,11 @@ class ndarray(np.ndarray):
     def astype(self, dtype):
         return super().astype(dtype, order="C")  # the rows of CuPy's arrays stand together
 
-    def get(self):
-        return np.array(self)
+    def get(self, out=None):
+        if out is None:
+            return np.array(self)
+        out[...] = self
+        return out
 
 
 def _on_device(function):
@@ -65,14 +68,32 @@ asarray, zeros, empty = (
 )
 
 
+def asnumpy(array):
+    return np.array(array)
+
+
 def __getattr__(name):
     return _on_device(getattr(np, name))
 
 
+# Runs a kernel with arguments as the driver takes them: each at an address.
+_LAUNCH = """
+template <typename... Arguments, size_t... K>
+void launch_at(void (*kernel)(Arguments...), const unsigned* sizes, void** at,
+               std::index_sequence<K...>) {
+  launch(kernel, false, {sizes[0], sizes[1]}, sizes[2], *static_cast<Arguments*>(at[K])...);
+}
+template <typename... Arguments>
+void launch_at(void (*kernel)(Arguments...), const unsigned* sizes, void** at) {
+  launch_at(kernel, sizes, at, std::index_sequence_for<Arguments...>());
+}
+"""
+
+
 @cache
-def _build(text):
+def _build(text, more=()):
     folder = Path(tempfile.mkdtemp())
-    (folder / "kernel.cpp").write_text('#include "device.hpp"\n' + text + _RUN)
+    (folder / "kernel.cpp").write_text('#include "device.hpp"\n' + text)
     options = [
         "-std=c++20",
         "-O1",
@@ -83,6 +104,7 @@ def _build(text):
         "-fPIC",
         "-pthread",
         f"-I{HERE}",
+        *more,
     ]
     command = ["g++", *options, "-o", str(folder / "kernel.so"), str(folder / "kernel.cpp")]
     subprocess.run(command, check=True)
@@ -98,13 +120,38 @@ class RawKernel:
         self.text = text
 
     def compile(self):
-        _build(self.text)
+        _build(self.text + _RUN)
 
     def kernel(self, grid, block, arguments, shared_mem, enable_cooperative_groups):
         assert shared_mem <= _PROPERTIES["sharedMemPerBlockOptin"]
         held = [np.frombuffer(words.tobytes(), np.uint64) for words in arguments]
         pointers = (ctypes.c_void_p * len(held))(*(words.ctypes.data for words in held))
-        _build(self.text)(int(enable_cooperative_groups), *grid, *block, pointers)
+        _build(self.text + _RUN)(int(enable_cooperative_groups), *grid, *block, pointers)
+
+
+_FUNCTIONS = []  # by their handles
+
+
+class RawModule:
+    """Kernels of the host that are templates."""
+
+    def __init__(self, code, options, name_expressions, backend):
+        self.text = code + _LAUNCH
+        self.options = tuple(option for option in options if option.startswith("-D"))
+
+    def get_function(self, name):
+        call = f"launch_at({name}, sizes, at);"
+        run = f'extern "C" void run(const unsigned* sizes, void** at) {{ {call} }}'
+        _FUNCTIONS.append(_build(self.text + run, self.options))
+        return SimpleNamespace(kernel=SimpleNamespace(ptr=len(_FUNCTIONS) - 1))
+
+
+def launch_kernel(function, *rest):
+    """Launch as the driver does."""
+    (x, y, z, threads, *ones, shared, _, places, extra) = rest
+    assert (z, *ones, shared, extra) == (1, 1, 1, 0, 0)
+    sizes = (ctypes.c_uint * 3)(x, y, threads)
+    _FUNCTIONS[function](sizes, ctypes.c_void_p(places))
 
 
 class OutOfMemoryError(MemoryError):
@@ -112,6 +159,8 @@ class OutOfMemoryError(MemoryError):
 
 
 class _Stream(nullcontext):
+    ptr = 77
+
     def __init__(self, non_blocking=False):
         super().__init__()
 
@@ -127,6 +176,9 @@ class _Stream(nullcontext):
 
 class _Device(nullcontext):
     id = 0
+
+    def synchronize(self):
+        pass
 
 
 class _Event:
@@ -153,8 +205,10 @@ cuda = SimpleNamespace(
     Event=_Event,
     Stream=_Stream,
     get_current_stream=_Stream,
+    driver=SimpleNamespace(launchKernel=launch_kernel),
     memory=SimpleNamespace(OutOfMemoryError=OutOfMemoryError),
     runtime=SimpleNamespace(
+        getDevice=lambda: 0,
         getDeviceProperties=lambda device: _PROPERTIES,
         memGetInfo=lambda: (1 << 30, 1 << 30),
         eventQuery=lambda pointer: 0,

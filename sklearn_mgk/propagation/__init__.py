@@ -4,7 +4,8 @@
 from sklearn_mgk.propagation.embedding import AnonymousWalkEmbedding, sample_size
 from sklearn_mgk.propagation.gcn import GCNPropagation
 from sklearn_mgk.propagation.normalization import propagate, propagation_matrix
-from sklearn_mgk.propagation.plan import PlanSummary, SpMMPlan, spmm
+from sklearn_mgk.propagation.partition import PlanSummary
+from sklearn_mgk.propagation.plan import SpMMPlan, spmm
 
 __all__ = [
     "AnonymousWalkEmbedding",

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Where products are computed: one small class each for the CPU and CUDA."""
+"""Where products are computed: what the CPU and CUDA do alike, and the CPU."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -11,18 +12,20 @@ from numpy.typing import NDArray
 
 from sklearn_mgk.propagation.cpu import multiply
 from sklearn_mgk.propagation.matrices import Rows, as_dense
-from sklearn_mgk.propagation.partition import Degrees, Partition
+from sklearn_mgk.propagation.partition import Partition, PlanSummary, equal_rows, imbalance
 
 
 class Product(Protocol):
     """A matrix where it is computed with; `follow` makes it ready to multiply."""
 
-    @property
-    def degrees(self) -> Degrees:
-        """Numbers of entries of the rows."""
+    def follow(
+        self, engine: str, n_blocks: int | None, make: Callable[[str, int], Partition]
+    ) -> None:
+        """Plan, by oneself or by a function that makes partitions on the host."""
 
-    def follow(self, partition: Partition) -> None:
-        """Take the blocks of a plan."""
+    @property
+    def summary(self) -> PlanSummary:
+        """What the plan came to."""
 
     def __call__(self, X: Any, out: Any) -> Any:
         """Multiply, into an array given or None; see `SpMMPlan.multiply`."""
@@ -34,35 +37,8 @@ class Product(Protocol):
         """Return X as an array of the host."""
 
 
-class Backend(Protocol):
-    """What a backend answers."""
-
-    def load(self, rows: Rows) -> Product:
-        """Bring a matrix to where it is computed with."""
-
-    def engine(self, product: Product) -> str:
-        """Which engine was faster for such a matrix."""
-
-    def n_blocks(self, rows: Rows) -> int:
-        """How many blocks to cut it into."""
-
-
-class CPUBackend:
-    """Vector loops in plain threads."""
-
-    def load(self, rows: Rows) -> CPUProduct:
-        return CPUProduct(rows)
-
-    def engine(self, product: Product) -> str:
-        return "rows"
-
-    def n_blocks(self, rows: Rows) -> int:
-        # Small enough that the last block of a thread ends soon after that of the others.
-        return int(np.clip(rows.n_entries // 4096, 1, 1024))
-
-
 class CPUProduct:
-    """A matrix and its blocks in the memory of the host.
+    """A matrix and its blocks in the memory of the host: vector loops in plain threads.
 
     Parameters
     ----------
@@ -74,14 +50,30 @@ class CPUProduct:
         self.rows = rows
         self._typed = {rows.data.dtype: rows}
 
-    @property
-    def degrees(self) -> Degrees:
-        """Numbers of entries of the rows."""
-        return Degrees(np, self.rows.lengths)
+    def follow(
+        self, engine: str, n_blocks: int | None, make: Callable[[str, int], Partition]
+    ) -> None:
+        """Make blocks; "auto" means the rows as they are."""
+        begin = time.perf_counter()
+        # Small enough that the last block of a thread ends soon after that of the others.
+        n_blocks = n_blocks or int(np.clip(self.rows.n_entries // 4096, 1, 1024))
+        self._engine = "rows" if engine == "auto" else engine
+        self.partition = make(self._engine, n_blocks)
+        self._seconds = time.perf_counter() - begin
 
-    def follow(self, partition: Partition) -> None:
-        """Take the blocks of a plan."""
-        self.partition = partition
+    @property
+    def summary(self) -> PlanSummary:
+        """What the plan came to."""
+        partition = self.partition
+        return PlanSummary(
+            engine=self._engine,
+            n_blocks=len(partition.dense),
+            n_dense=int(partition.dense.sum()),
+            threshold=partition.threshold,
+            imbalance=imbalance(partition.work),
+            imbalance_without=equal_rows(self.rows, len(partition.dense)),
+            seconds=self._seconds,
+        )
 
     def __call__(self, X: Any, out: NDArray | None = None) -> NDArray:
         """Multiply; see `SpMMPlan.multiply`."""
@@ -114,11 +106,11 @@ def checked_output(out: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     return out
 
 
-def _cuda() -> Backend:
-    from sklearn_mgk.propagation.cuda import CUDABackend
+def _cuda(rows: Rows) -> Product:
+    from sklearn_mgk.propagation.cuda import DeviceProduct
 
-    return CUDABackend()
+    return DeviceProduct(rows)
 
 
-BACKENDS: dict[str, Callable[[], Backend]] = {"cpu": CPUBackend, "cuda": _cuda}
-"""Makers of backends, by name."""
+BACKENDS: dict[str, Callable[[Rows], Product]] = {"cpu": CPUProduct, "cuda": _cuda}
+"""Functions that bring a matrix to where it is computed with, by name."""

@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from contextlib import AbstractContextManager
-from ctypes import addressof, c_uint64
 from dataclasses import dataclass
-from functools import cache, cached_property
-from importlib.resources import files
+from functools import cache
 from threading import local
 from typing import Any
 
@@ -15,23 +15,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklearn_mgk.device import explained_memory, import_cupy
-from sklearn_mgk.propagation.backends import Product, checked_output
+from sklearn_mgk.propagation.backends import checked_output
+from sklearn_mgk.propagation.cuda_launch import WORDS, Launch, compiled, source
+from sklearn_mgk.propagation.cuda_plan import HEADER, DevicePlan, bring, work_of
+from sklearn_mgk.propagation.cuda_plan import make as make_plan
 from sklearn_mgk.propagation.matrices import Rows, as_dense, float_type
-from sklearn_mgk.propagation.partition import Degrees, Partition, Runs, without_repeats
+from sklearn_mgk.propagation.partition import Partition, PlanSummary, equal_rows, imbalance
 
 _THREADS = 256
-_WARPS = _THREADS // 32
-_TEAMS = np.array([1 << max(n - 1, 0).bit_length() for n in range(_WARPS + 1)])  # up to powers of 2
 _BLOCK_WORK = 64, 1024  # entries and starts of rows that a block of threads gets, least and most
 _ENOUGH_BLOCKS = 2048  # to fill a device: 16 for each of its multiprocessors
-_LONG = 512  # entries from which several blocks share a row
-_PIECE = 256  # entries of a row that one of them takes
-_SHORT = 32  # entries up to which a row is no burden for the others of its warp
-_MANY = 1 << 14  # rows from which the device sorts them
+_ENOUGH_ROOM = 1 << 24  # bytes for sums of pieces below which their number is not asked for
 _X, _Y = 5, 6  # among the arguments of the kernel
 _SMALL = np.iinfo(np.int32).max  # numbers below are kept in 32 bits
 _WORD = 16  # bytes of the widest load
-_WORDS = {"float32": "float", "float64": "double", "int32": "int", "int64": "long long"}
 
 
 @dataclass(frozen=True)
@@ -57,6 +54,7 @@ class Shape:
         return -(-n_columns // (self.vec * self.group))
 
 
+@cache
 def shape_for(n_columns: int, itemsize: int, vec: int | None = None, ways: int = 4) -> Shape:
     """Choose the widest loads that fit the rows of X, and no more lanes than they need.
 
@@ -87,142 +85,22 @@ def shape_for(n_columns: int, itemsize: int, vec: int | None = None, ways: int =
     return Shape(vec, min(32, 1 << (lanes - 1).bit_length()), ways)
 
 
-def source() -> str:
-    """Return the CUDA C++ text of the kernel."""
-    return (files("sklearn_mgk.cuda") / "spmm.cuh").read_text()
-
-
 def kernel_name(dtype: Any, index: Any, shape: Shape) -> str:
     """Name of the kernel for types and a shape, as a C++ expression."""
-    number, place = (_WORDS[np.dtype(kind).name] for kind in (dtype, index))
+    number, place = (WORDS[np.dtype(kind).name] for kind in (dtype, index))
     return f"spmm::multiply<{number}, {place}, {shape.vec}, {shape.group}, {shape.ways}>"
 
 
 @cache
-def _kernel(device: int, dtype: Any, index: Any, shape: Shape) -> Any:
+def _kernel(device: int, dtype: Any, index: Any, shape: Shape) -> tuple[int, Any]:
     """Compile the kernel for the current device."""
-    name = kernel_name(dtype, index, shape)
-    options = ("--std=c++17",)
-    module = import_cupy().RawModule(
-        code=source(), options=options, name_expressions=[name], backend="nvrtc"
-    )
-    return module.get_function(name)
+    return compiled(source("spmm"), kernel_name(dtype, index, shape))
 
 
 def _memory_for(rows: Rows, n_columns: int) -> AbstractContextManager[None]:
     """Say what to do where the device has too little memory."""
     what = f"a matrix with {rows.n_entries} entries times {n_columns} columns"
     return explained_memory(what, "multiply fewer columns at once, or use backend='cpu'")
-
-
-def make_items(partition: Partition) -> tuple[NDArray, int]:
-    """Make the items of the kernel from the blocks of a plan.
-
-    Parameters
-    ----------
-    partition : Partition
-        The blocks; without an order all are sparse, and no row is split.
-
-    Returns
-    -------
-    items : ndarray of shape (n_items, 5), int64
-        Warps of a team (0: sparse, -1: split), first, last, slot, number of pieces.
-    n_slots : int
-        Places for the sums of pieces.
-    """
-    blocks = partition.blocks
-    if partition.runs is None:
-        items = np.zeros((len(blocks) - 1, 5), np.int64)
-        items[:, 1], items[:, 2] = blocks[:-1], blocks[1:]
-        return items, 0
-    long, of_long = partition.runs.longer_than(_LONG)
-    if len(long) == 0:
-        return _whole(partition.runs, blocks, partition.dense), 0
-    cuts = without_repeats(np.concatenate([blocks, long, long + 1]))
-    dense = partition.dense[np.searchsorted(blocks, cuts[:-1], side="right") - 1]
-    is_whole = np.ones(len(dense), bool)
-    is_whole[np.searchsorted(cuts, long)] = False
-    pieces = _pieces(long, of_long)
-    whole = _whole(partition.runs, cuts, dense)
-    return np.concatenate([pieces, whole[is_whole]]), len(pieces)
-
-
-def _whole(runs: Runs, cuts: NDArray, dense: NDArray) -> NDArray:
-    """Items for all rows between cuts."""
-    items = np.zeros((len(dense), 5), np.int64)
-    items[:, 1], items[:, 2] = cuts[:-1], cuts[1:]
-    if dense.any():
-        needed = np.clip(-(-runs.most(cuts[:-1])[dense] // 32), 1, _WARPS)
-        items[dense, 0] = _TEAMS[needed]
-    return items
-
-
-def _pieces(long: NDArray, lengths: NDArray) -> NDArray:
-    """Items for the pieces of long rows."""
-    n_pieces = -(-lengths // _PIECE)
-    first_slot = np.cumsum(n_pieces) - n_pieces
-    items = np.empty((n_pieces.sum(), 5), np.int64)
-    items[:, 0] = -1
-    items[:, 1] = np.repeat(long, n_pieces)
-    items[:, 3] = np.repeat(first_slot, n_pieces)
-    items[:, 2] = np.arange(len(items)) - items[:, 3]
-    items[:, 4] = np.repeat(n_pieces, n_pieces)
-    return items
-
-
-class Launch:
-    """A kernel and its arguments as the driver takes them; X and Y are set in each call.
-
-    CuPy looks at all arguments in every call, which takes longer than a small product.
-
-    Parameters
-    ----------
-    driver : callable
-        Launches a kernel, as ``cuLaunchKernel`` does.
-    function : int
-        Handle of the kernel.
-    grid : tuple of int
-        Items and tiles of columns.
-    arguments : tuple
-        Arguments of the kernel, each of 8 bytes: arrays of the device and numbers.
-    """
-
-    def __init__(self, driver: Any, function: int, grid: tuple[int, int], arguments: tuple):
-        numbers = [a.data.ptr if hasattr(a, "data") and a.ndim else int(a) for a in arguments]
-        self._numbers = (c_uint64 * len(numbers))(*numbers)
-        first = addressof(self._numbers)
-        self._places = (c_uint64 * len(numbers))(*(first + 8 * k for k in range(len(numbers))))
-        self._held = arguments[:_X] + arguments[_Y + 1 :]
-        self._driver = driver
-        self._fixed = function, *grid, 1, _THREADS, 1, 1, 0
-        self._address = addressof(self._places)
-
-    def __call__(self, x: int, y: int, stream: int) -> None:
-        """Launch on a stream, with the addresses of X and Y."""
-        self._numbers[_X], self._numbers[_Y] = x, y
-        self._driver(*self._fixed, stream, self._address, 0)
-
-
-class CUDABackend:
-    """The kernel on the current device."""
-
-    def __init__(self):
-        import_cupy()
-
-    def load(self, rows: Rows) -> DeviceProduct:
-        with _memory_for(rows, 0):
-            return DeviceProduct(rows)
-
-    def engine(self, product: Product) -> str:
-        # Several rows share a warp where X is narrow, and it goes on until the longest ends.
-        mean, deviation = product.degrees.mean_and_deviation
-        if deviation > mean:
-            return "degree"
-        return "rows" if product.degrees.most <= _SHORT else "heavy"
-
-    def n_blocks(self, rows: Rows) -> int:
-        total = rows.total_work
-        return max(1, total // int(np.clip(total // _ENOUGH_BLOCKS, *_BLOCK_WORK)))
 
 
 class DeviceProduct:
@@ -248,32 +126,60 @@ class DeviceProduct:
         self._values: dict[np.dtype, Any] = {}
         self._launches = local()
 
-    @cached_property
-    def degrees(self) -> Degrees:
-        """Numbers of entries of the rows, on the device where there are many."""
-        if self.rows.shape[0] < _MANY:
-            return Degrees(np, self.rows.lengths)
-        return Degrees(self.cp, self.cp.diff(self.ptr))
-
-    def follow(self, partition: Partition) -> None:
-        """Take the blocks of a plan."""
-        cp, n_rows = self.cp, self.rows.shape[0]
-        with _memory_for(self.rows, 0):
-            order = partition.order
-            if partition.runs is None:
-                order = cp.arange(n_rows, dtype=self.index)
-            self.order = cp.asarray(order.astype(self.index, copy=False))
-            items, self.n_slots = make_items(partition)
-            self.items = cp.asarray(items)
-        self.n_items = len(items)
+    def follow(
+        self, engine: str, n_blocks: int | None, make: Callable[[str, int], Partition]
+    ) -> None:
+        """Plan on the device; what needs walks is planned on the host."""
+        begin = time.perf_counter()
+        total, has_rows = self.rows.total_work, self.rows.shape[0] > 0
+        size = min(max(total // _ENOUGH_BLOCKS, _BLOCK_WORK[0]), _BLOCK_WORK[1])
+        self._engine = "rows" if engine == "auto" and not has_rows else engine
+        self._n_blocks = int(n_blocks or max(1, total // size))
+        self._on_host = engine == "dual" or not has_rows
+        self.plan = self._brought(make) if self._on_host else self._made()
         self._launches = local()
+        self._seconds = time.perf_counter() - begin
+
+    def _brought(self, make: Callable[[str, int], Partition]) -> DevicePlan:
+        partition = make(self._engine, self._n_blocks)
+        with _memory_for(self.rows, 0):
+            return bring(self.cp, partition, self.rows, self.index, self._engine)
+
+    def _made(self) -> DevicePlan:
+        n_entries = self.rows.n_entries
+        with _memory_for(self.rows, 0):
+            return make_plan(self.cp, self.ptr, n_entries, self._engine, self._n_blocks)
+
+    @property
+    def summary(self) -> PlanSummary:
+        """What the plan came to; a plan of the device is made once more to take its time."""
+        engine, threshold, order, items = self.plan.on_host()
+        work = work_of(items, self.rows.lengths[order])
+        some = (items[:, 0] < 0) | (items[:, 1] < items[:, 2])
+        return PlanSummary(
+            engine=engine,
+            n_blocks=int(some.sum()),
+            n_dense=int((items[some, 0] != 0).sum()),
+            threshold=threshold,
+            imbalance=imbalance(work[some]),
+            imbalance_without=equal_rows(self.rows, int(some.sum())),
+            seconds=self._seconds if self._on_host else self._seconds_again(),
+        )
+
+    def _seconds_again(self) -> float:
+        device = self.cp.cuda.Device()
+        device.synchronize()
+        begin = time.perf_counter()
+        self._made()
+        device.synchronize()
+        return time.perf_counter() - begin
 
     def __call__(self, X: Any, out: Any = None) -> Any:
         """Multiply; see `SpMMPlan.multiply`."""
         on_device = isinstance(X, self.cp.ndarray)
         n_rows, n_inner = self.rows.shape
         dense = self._dense(X) if on_device else as_dense(X, n_inner, self.rows.data.dtype)
-        shape = (n_rows, *np.shape(X)[1:])
+        shape = (n_rows, *(X.shape if on_device else np.shape(X))[1:])
         if out is not None:
             checked_output(out, shape, dense.dtype)
         writes_there = isinstance(out, self.cp.ndarray)
@@ -313,27 +219,32 @@ class DeviceProduct:
         aligned = (at | to) % _WORD == 0
         key = n_columns, x.itemsize, aligned, self.cp.cuda.runtime.getDevice()
         known = self._launches.__dict__.get(key)
-        if known is not None:
-            known(at, to, self.cp.cuda.get_current_stream().ptr)
-        elif self.n_items and n_columns:
-            self._first_launch(key, x, y)
+        if known is None:
+            if not (self.rows.shape[0] and n_columns):
+                return
+            known = self._launches.__dict__[key] = self._prepared(key, x.dtype)
+        launch, n_tiles = known
+        launch.numbers[_X], launch.numbers[_Y] = at, to
+        launch(self.plan.n_blocks, n_tiles, self.cp.cuda.get_current_stream().ptr)
 
-    def _first_launch(self, key: tuple, x: Any, y: Any) -> None:
-        """Launch through CuPy, which readies the thread for the driver, and keep the arguments."""
+    def _prepared(self, key: tuple, dtype: Any) -> tuple[Launch, int]:
+        """Ready the thread for the driver; return the launch and the number of its tiles."""
         n_columns, itemsize, aligned, device = key
         shape = shape_for(n_columns, itemsize, self.vec if aligned else 1, self.ways)
-        n_tiles = shape.n_tiles(n_columns)
-        kernel = _kernel(device, x.dtype, self.index, shape)
-        n_slots = max(self.n_slots, 1)
+        n_tiles, plan = shape.n_tiles(n_columns), self.plan
+        function, _ = _kernel(device, dtype, self.index, shape)
         with _memory_for(self.rows, n_columns):
-            if x.dtype not in self._values:
-                self._values[x.dtype] = self.cp.asarray(self.rows.as_type(x.dtype).data)
+            if dtype not in self._values:
+                self._values[dtype] = self.cp.asarray(self.rows.as_type(dtype).data)
+            n_slots = plan.most_slots
+            if n_slots * n_columns * itemsize > _ENOUGH_ROOM:
+                n_slots = plan.n_slots()
             # Room for the sums of pieces, and their counts, which the kernel leaves at 0.
-            sums = self.cp.empty((n_slots, n_columns), x.dtype)
-            n_done = self.cp.zeros(n_slots * n_tiles, np.uint32)
-        matrices = (self.ptr, self.indices, self._values[x.dtype], self.order, self.items, x, y)
-        arguments = (*matrices, np.int64(n_columns), sums, n_done)
-        grid = self.n_items, n_tiles
-        kernel(grid, (_THREADS,), arguments)
+            sums = self.cp.empty(max(n_slots, 1) * n_columns, dtype)
+            n_done = self.cp.zeros(max(n_slots, 1) * n_tiles, np.uint32)
+        values, room = self._values[dtype], plan.room.data.ptr
+        matrix = self.ptr.data.ptr, self.indices.data.ptr, values.data.ptr, plan.order.data.ptr
+        arguments = (*matrix, room + 8 * HEADER, 0, 0, n_columns, sums.data.ptr, n_done.data.ptr)
         driver = self.cp.cuda.driver.launchKernel
-        self._launches.__dict__[key] = Launch(driver, kernel.kernel.ptr, grid, arguments)
+        launch = Launch(driver, function, _THREADS, (*arguments, room), (values, sums, n_done))
+        return launch, n_tiles

@@ -12,8 +12,6 @@ the defaults are our choice.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numba import njit
@@ -29,105 +27,35 @@ _STEPS = 512  # rows that a thread takes at once
 
 
 @dataclass(frozen=True)
-class Runs:
-    """Numbers of entries of the rows in an order, as runs of equal ones.
-
-    Either the greatest come first, or each row is a run of its own: `most` relies on that.
-
-    Attributes
-    ----------
-    lengths : ndarray of shape (n_runs,), int64
-        Entries of each row of a run.
-    ends : ndarray of shape (n_runs + 1,), int64
-        Where each run begins in the order, and the number of rows.
-    """
-
-    lengths: NDArray
-    ends: NDArray
-
-    @cached_property
-    def work(self) -> NDArray:
-        """Work up to each run, from 0 on."""
-        return np.append(0, np.cumsum((self.lengths + ROW_COST) * np.diff(self.ends)))
-
-    def run_of(self, places: NDArray) -> NDArray:
-        """Return the run that each place of the order lies in."""
-        return np.searchsorted(self.ends, places, side="right") - 1
-
-    def work_of(self, blocks: NDArray) -> NDArray:
-        """Return the work of each block."""
-        run = np.minimum(self.run_of(blocks), max(len(self.lengths) - 1, 0))
-        each = np.append(self.lengths, 0)[run] + ROW_COST
-        return np.diff(self.work[run] + each * (blocks - self.ends[run]))
-
-    def cut(self, n_blocks: int) -> NDArray:
-        """Return where blocks of equal work begin and end; none is empty."""
-        shares = np.linspace(0, self.work[-1], n_blocks + 1)[1:-1] if len(self.lengths) else []
-        run = np.searchsorted(self.work, shares) - 1
-        each = self.lengths[run] + ROW_COST
-        inner = self.ends[run] + np.ceil((shares - self.work[run]) / each).astype(np.int64)
-        return without_repeats(np.concatenate([[0], inner, self.ends[-1:]]))
-
-    def longer_than(self, n: int) -> tuple[NDArray, NDArray]:
-        """Return the places of rows with more entries, and their numbers of entries."""
-        runs = np.flatnonzero(self.lengths > n)
-        if len(runs) == 0:
-            return runs, runs
-        count = np.diff(self.ends)[runs]
-        begin = self.ends[runs] - np.cumsum(count) + count
-        return np.repeat(begin, count) + np.arange(count.sum()), np.repeat(
-            self.lengths[runs], count
-        )
-
-    def most(self, begins: NDArray) -> NDArray:
-        """Return the largest number of entries from each place to the next."""
-        return np.maximum.reduceat(self.lengths, self.run_of(begins))
-
-
-class Degrees:
-    """Numbers of entries of all rows, counted and sorted by the library that holds them.
+class PlanSummary:
+    """What a plan came to.
 
     Parameters
     ----------
-    xp : module
-        NumPy or CuPy: sorting a million rows is work for the device.
-    lengths : array of shape (n_rows,) of xp
-        Entries of each row.
+    engine : str
+        "rows", "heavy", "degree" or "dual"; what "auto" chose.
+    n_blocks, n_dense : int
+        Blocks of rows, and how many of them are dense. On a GPU a piece of a long row is a block,
+        and counts as dense.
+    threshold : float
+        Value of the metric from which a block is dense.
+    imbalance : float
+        Work of the heaviest block over the mean.
+    imbalance_without : float
+        The same for as many blocks of equally many rows, which is what no plan would do.
+    seconds : float
+        Time that the plan takes [s], without reading the matrix and bringing it to a GPU. Making a
+        plan does not wait for a GPU that does the planning: the time is then that of the same plan
+        made once more for the summary, until it is done.
     """
 
-    def __init__(self, xp: Any, lengths: Any):
-        self.xp = xp
-        self.lengths = lengths
-
-    @cached_property
-    def counts(self) -> NDArray:
-        """How many rows have 0, 1, 2... entries, on the host."""
-        counts = self.xp.bincount(self.lengths)
-        return counts if self.xp is np else self.xp.asnumpy(counts)
-
-    @cached_property
-    def mean_and_deviation(self) -> tuple[float, float]:
-        """Mean and standard deviation; 0 without rows."""
-        n, values = max(self.counts.sum(), 1), np.arange(len(self.counts))
-        mean = self.counts @ values / n
-        return float(mean), float(np.sqrt(self.counts @ (values - mean) ** 2 / n))
-
-    @property
-    def most(self) -> int:
-        """The largest of them, 0 without rows."""
-        return max(len(self.counts) - 1, 0)
-
-    def order(self) -> Any:
-        """Return the rows, those of most entries first, and others as they stood."""
-        key = self.most - self.lengths
-        # NumPy sorts numbers of 16 bits by their digits, in a tenth of the time.
-        key = key.astype(np.uint16) if self.most < 1 << 16 else key
-        return self.xp.argsort(key, kind="stable")
-
-    def runs(self) -> Runs:
-        """Return the numbers in this order."""
-        lengths = np.flatnonzero(self.counts)[::-1]
-        return Runs(lengths, np.append(0, np.cumsum(self.counts[lengths])))
+    engine: str
+    n_blocks: int
+    n_dense: int
+    threshold: float
+    imbalance: float
+    imbalance_without: float
+    seconds: float
 
 
 @dataclass(frozen=True)
@@ -136,33 +64,30 @@ class Partition:
 
     Attributes
     ----------
-    order : array of shape (n_rows,) or (0,), of integers
+    order : ndarray of shape (n_rows,) or (0,), int64
         Rows as they follow each other; without entries they follow in their own order.
-    runs : Runs or None
-        Numbers of entries in this order; None where rows follow in their own.
     blocks : ndarray of shape (n_blocks + 1,), int64
         Where each block begins in this order.
     dense : ndarray of shape (n_blocks,), bool
         Whether the mean of H over a block reaches the threshold.
     threshold : float
         Mean and half a standard deviation of H over all rows; infinite where there is no metric.
-    imbalance : float
-        Work of the heaviest block over the mean.
+    work : ndarray of shape (n_blocks,), int64
+        Entries and starts of rows of each block.
     """
 
-    order: Any
-    runs: Runs | None
+    order: NDArray
     blocks: NDArray
     dense: NDArray
     threshold: float
-    imbalance: float
+    work: NDArray
 
 
 def in_order(rows: Rows, n_blocks: int) -> Partition:
     """Cut the rows as they are into blocks of equal work."""
     blocks = _cut_in_order(rows.ptr, n_blocks)
-    dense = np.zeros(len(blocks) - 1, bool)
-    return Partition(np.empty(0, np.int64), None, blocks, dense, np.inf, _imbalance(rows, blocks))
+    dense, order = np.zeros(len(blocks) - 1, bool), np.empty(0, np.int64)
+    return Partition(order, blocks, dense, np.inf, _work_in_order(rows, blocks))
 
 
 @njit(cache=True, nogil=True)
@@ -185,29 +110,6 @@ def _cut_in_order(ptr, n_blocks):
     return blocks[: n_cuts + 1]
 
 
-def by_degree(degrees: Degrees, n_blocks: int) -> Partition:
-    """Sort rows by their entries, the most first, and cut them into blocks of equal work.
-
-    Parameters
-    ----------
-    degrees : Degrees
-        Numbers of entries.
-    n_blocks : int
-        How many blocks to make; there are fewer where single rows exceed their share.
-
-    Returns
-    -------
-    Partition
-        The blocks; its order is an array of the library of `degrees`.
-    """
-    mean, deviation = degrees.mean_and_deviation
-    runs, threshold = degrees.runs(), mean + deviation / 2 if len(degrees.lengths) else np.inf
-    blocks = runs.cut(n_blocks)
-    work = runs.work_of(blocks)
-    dense = work / np.diff(blocks) - ROW_COST >= threshold
-    return Partition(degrees.order(), runs, blocks, dense, threshold, imbalance(work))
-
-
 def by_metric(rows: Rows, metric: NDArray, n_blocks: int) -> Partition:
     """Sort rows by a metric, the greatest first, and cut them into blocks of equal work.
 
@@ -216,7 +118,7 @@ def by_metric(rows: Rows, metric: NDArray, n_blocks: int) -> Partition:
     rows : Rows
         The matrix.
     metric : ndarray of shape (n_rows,)
-        H.
+        H, or the number of entries of each row.
     n_blocks : int
         How many blocks to make; there are fewer where single rows exceed their share.
 
@@ -226,7 +128,16 @@ def by_metric(rows: Rows, metric: NDArray, n_blocks: int) -> Partition:
         The blocks.
     """
     threshold = float(metric.mean() + metric.std() / 2) if len(metric) else np.inf
-    return _sorted(rows, metric, np.argsort(-metric, kind="stable"), threshold, n_blocks)
+    return _sorted(rows, metric, _greatest_first(metric), threshold, n_blocks)
+
+
+def _greatest_first(metric: NDArray) -> NDArray:
+    """Return the order of values from the greatest on; equal ones stay as they stand."""
+    most = metric.max(initial=0)
+    if metric.dtype.kind == "f" or most >= 1 << 16:
+        return np.argsort(-metric, kind="stable")
+    # NumPy sorts numbers of 16 bits by their digits, in a tenth of the time.
+    return np.argsort((most - metric).astype(np.uint16), kind="stable")
 
 
 def heavy_first(rows: Rows, n_blocks: int) -> Partition:
@@ -246,11 +157,16 @@ def heavy_first(rows: Rows, n_blocks: int) -> Partition:
 def _sorted(
     rows: Rows, metric: NDArray, order: NDArray, threshold: float, n_blocks: int
 ) -> Partition:
-    runs = Runs(rows.lengths[order], np.arange(len(order) + 1))
-    blocks = runs.cut(n_blocks)
+    work = np.append(0, np.cumsum(rows.lengths[order] + ROW_COST))
+    blocks = _cut(work, n_blocks)
     mean = np.diff(np.append(0, np.cumsum(metric[order]))[blocks]) / np.diff(blocks)
-    balance = imbalance(runs.work_of(blocks))
-    return Partition(order, runs, blocks, mean >= threshold, threshold, balance)
+    return Partition(order, blocks, mean >= threshold, threshold, np.diff(work[blocks]))
+
+
+def _cut(work: NDArray, n_blocks: int) -> NDArray:
+    """Return where blocks of equal work begin and end, given that before each row."""
+    shares = np.linspace(0, work[-1], n_blocks + 1)[1:-1]
+    return without_repeats(np.concatenate([[0], np.searchsorted(work, shares), [len(work) - 1]]))
 
 
 def without_repeats(places: NDArray) -> NDArray:
@@ -264,15 +180,16 @@ def imbalance(work: NDArray) -> float:
     return float(work.max() / work.mean()) if len(work) else 1.0
 
 
-def _imbalance(rows: Rows, blocks: NDArray) -> float:
-    """Imbalance of blocks of rows in their own order."""
-    return imbalance(np.diff(rows.ptr[blocks]) + ROW_COST * np.diff(blocks))
+def _work_in_order(rows: Rows, blocks: NDArray) -> NDArray:
+    """Work of blocks of rows in their own order."""
+    return np.diff(rows.ptr[blocks]) + ROW_COST * np.diff(blocks)
 
 
 def equal_rows(rows: Rows, n_blocks: int) -> float:
     """Imbalance of as many blocks of equally many rows in their order: without any plan."""
     n = rows.shape[0]
-    return _imbalance(rows, np.linspace(0, n, min(n, n_blocks) + 1).astype(np.int64))
+    blocks = np.linspace(0, n, min(n, n_blocks) + 1).astype(np.int64)
+    return imbalance(_work_in_order(rows, blocks))
 
 
 def hybrid_metric(degree: NDArray, density: NDArray, alpha: float) -> NDArray:

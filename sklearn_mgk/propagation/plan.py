@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import time
-from dataclasses import dataclass
 from functools import cached_property
 from numbers import Integral, Real
 from typing import Any
@@ -15,9 +13,8 @@ from sklearn_mgk.propagation.backends import BACKENDS
 from sklearn_mgk.propagation.matrices import as_rows_of
 from sklearn_mgk.propagation.partition import (
     Partition,
-    by_degree,
+    PlanSummary,
     by_metric,
-    equal_rows,
     heavy_first,
     hybrid_metric,
     in_order,
@@ -25,35 +22,6 @@ from sklearn_mgk.propagation.partition import (
 )
 
 ENGINES = ("auto", "rows", "heavy", "degree", "dual")
-
-
-@dataclass(frozen=True)
-class PlanSummary:
-    """What a plan came to.
-
-    Parameters
-    ----------
-    engine : str
-        "rows", "heavy", "degree" or "dual"; what "auto" chose.
-    n_blocks, n_dense : int
-        Blocks of rows, and how many of them are dense.
-    threshold : float
-        Value of the metric from which a block is dense.
-    imbalance : float
-        Work of the heaviest block over the mean.
-    imbalance_without : float
-        The same for as many blocks of equally many rows, which is what no plan would do.
-    seconds : float
-        Time that the plan took [s], without reading the matrix and bringing it to a GPU.
-    """
-
-    engine: str
-    n_blocks: int
-    n_dense: int
-    threshold: float
-    imbalance: float
-    imbalance_without: float
-    seconds: float
 
 
 class SpMMPlan:
@@ -154,35 +122,21 @@ class SpMMPlan:
         _check_parameters(**self._options)
         rows = self._rows = as_rows_of(A)
         self.shape = rows.shape
-        chosen = BACKENDS[backend]()
-        product = self._product = chosen.load(rows)
-        begin = time.perf_counter()
-        self._engine = chosen.engine(product) if engine == "auto" else engine
-        self._partition = self._make_partition(n_blocks or chosen.n_blocks(rows))
-        product.follow(self._partition)
-        self._seconds = time.perf_counter() - begin
+        self._product = BACKENDS[backend](rows)
+        self._product.follow(engine, n_blocks, self._make_partition)
 
     @cached_property
     def summary(self) -> PlanSummary:
-        partition = self._partition
-        return PlanSummary(
-            engine=self._engine,
-            n_blocks=len(partition.dense),
-            n_dense=int(partition.dense.sum()),
-            threshold=partition.threshold,
-            imbalance=partition.imbalance,
-            imbalance_without=equal_rows(self._rows, len(partition.dense)),
-            seconds=self._seconds,
-        )
+        return self._product.summary
 
-    def _make_partition(self, n_blocks: int) -> Partition:
+    def _make_partition(self, engine: str, n_blocks: int) -> Partition:
         rows, options = self._rows, self._options
-        if self._engine == "rows":
+        if engine == "rows":
             return in_order(rows, n_blocks)
-        if self._engine == "heavy":
+        if engine == "heavy":
             return heavy_first(rows, n_blocks)
-        if self._engine == "degree":
-            return by_degree(self._product.degrees, n_blocks)
+        if engine == "degree":
+            return by_metric(rows, rows.lengths, n_blocks)
         if rows.shape[0] != rows.shape[1]:
             raise ValueError(
                 f"engine='dual' walks from node to node and needs a square matrix, got {rows.shape}"

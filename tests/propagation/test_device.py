@@ -1,32 +1,34 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The CUDA kernel: compiled for every architecture, and run by host threads against scipy."""
+"""The CUDA kernels: compiled for every architecture, and run by host threads against scipy."""
 
-import ctypes
-import math
 import shutil
-import subprocess
-from pathlib import Path
-from types import SimpleNamespace
+import sys
 
+import host_cupy
 import numpy as np
 import nvrtc
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from propagation.matrices import MATRICES, power_law
+from propagation.plans import expected_plan, ptr_of
 from scipy import sparse
 
-from sklearn_mgk.propagation import cuda
+from sklearn_mgk.propagation import SpMMPlan, cuda, cuda_plan
+from sklearn_mgk.propagation.cuda_launch import source
 from sklearn_mgk.propagation.matrices import as_rows_of
-from sklearn_mgk.propagation.partition import Degrees, by_degree, by_metric, heavy_first, in_order
+from sklearn_mgk.propagation.partition import by_metric
+from sklearn_mgk.propagation.plan import ENGINES
 
-ROOT = Path(__file__).resolve().parents[2]
-# Name of the function in device.cpp, types, shape of the threads, columns of X.
+PLANNED_THERE = ["auto", "rows", "heavy", "degree"]
+# Types, columns of X, columns of a lane and rows of X on their way.
 KERNELS = {
-    "float_int_4_32_4": (np.float32, np.int32, cuda.Shape(4, 32, 4), 132),
-    "float_int_4_4_8": (np.float32, np.int32, cuda.Shape(4, 4, 8), 16),
-    "float_int64_1_32_4": (np.float32, np.int64, cuda.Shape(1, 32, 4), 35),
-    "double_int_2_8_4": (np.float64, np.int32, cuda.Shape(2, 8, 4), 10),
-    "double_int64_1_1_4": (np.float64, np.int64, cuda.Shape(1, 1, 4), 1),
+    "float_int_4_32_4": (np.float32, np.int32, 132, None, 4),
+    "float_int_4_4_8": (np.float32, np.int32, 16, None, 8),
+    "float_int64_1_32_4": (np.float32, np.int64, 35, 1, 4),
+    "double_int_2_8_4": (np.float64, np.int32, 10, None, 4),
+    "double_int64_1_1_4": (np.float64, np.int64, 1, None, 4),
 }
 
 
@@ -42,8 +44,19 @@ def test_kernels_compile_for(architecture, dtype, index):
     shapes = [cuda.shape_for(n, np.dtype(dtype).itemsize) for n in (1, 7, 10, 16, 32, 64, 128)]
     names = sorted({cuda.kernel_name(dtype, index, shape) for shape in shapes})
     uses = "".join(f"out[{k}] = (void*)&{name};\n" for k, name in enumerate(names))
-    text = f'{cuda.source()}\nextern "C" __global__ void use(void** out) {{\n{uses}}}'
+    kernels = source("spmm")
+    text = f'{kernels}\nextern "C" __global__ void use(void** out) {{\n{uses}}}'
     compiled, log = nvrtc.compile_cuda(text, architecture)
+    assert compiled, log
+    assert not log.strip("\0\n"), log
+
+
+@pytest.mark.parametrize("architecture", nvrtc.architectures())
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+def test_planning_compiles_for(architecture, index):
+    use = f"out[0] = (void*)&{cuda_plan.kernel_name(index)};"
+    text = f'{cuda_plan.plan_source()}\nextern "C" __global__ void use(void** out) {{{use}}}'
+    compiled, log = nvrtc.compile_cuda(text, architecture, cuda_plan.options())
     assert compiled, log
     assert not log.strip("\0\n"), log
 
@@ -67,22 +80,106 @@ def skewed():
     return sparse.csr_array(A)
 
 
-def plans(A, n_blocks):
-    rows = as_rows_of(A)
-    degree = rows.lengths.astype(float)
-    shuffled = np.random.default_rng(0).permutation(degree)
-    by_metrics = [by_metric(rows, metric, n_blocks) for metric in (degree, shuffled)]
-    counted = by_degree(Degrees(np, rows.lengths), n_blocks)
-    return rows, [in_order(rows, n_blocks), *by_metrics, heavy_first(rows, n_blocks), counted]
+def forget_kernels():
+    cuda._kernel.cache_clear()
+    cuda_plan._kernel.cache_clear()
+
+
+@pytest.fixture
+def on_host(monkeypatch):
+    """Put the host in place of the device."""
+    monkeypatch.setitem(sys.modules, "cupy", host_cupy)
+    forget_kernels()
+    yield host_cupy
+    forget_kernels()
+
+
+MORE = {
+    "skewed": skewed(),
+    # Its pieces are more than the blocks of threads, which then do two of them.
+    "long": sparse.random_array((3, 60_000), density=0.9, rng=np.random.default_rng(2)).tocsr(),
+}
+
+
+def engines(A):
+    return [engine for engine in ENGINES if engine != "dual" or A.shape[0] == A.shape[1]]
+
+
+@needs_compiler
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("name", ["random", "star", "empty rows", "one row", "not canonical"])
+def test_products_are_those_of_scipy(on_host, monkeypatch, kernel, name):
+    dtype, index, n_columns, vec, ways = KERNELS[kernel]
+    monkeypatch.setattr(cuda, "_SMALL", 0 if index == np.int64 else np.iinfo(np.int32).max)
+    A = MATRICES[name].astype(dtype)
+    X = np.random.default_rng(0).normal(size=(A.shape[1], n_columns)).astype(dtype)
+    tolerance = 1e-5 if dtype == np.float32 else 1e-13
+    for engine in engines(A):
+        plan = SpMMPlan(A, engine=engine, backend="cuda", n_blocks=3)
+        product = plan._product
+        product.vec, product.ways = vec, ways
+        assert product.index == index
+        y = plan @ X
+        assert_allclose(y, A @ X.astype(float), rtol=tolerance, atol=100 * tolerance)
+        assert_array_equal(plan @ X, y)
+
+
+@needs_compiler
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", MORE)
+def test_long_rows_are_split(on_host, name, engine):
+    if name == "long" and engine == "dual":
+        engine = "degree"
+    A = MORE[name]
+    plan = SpMMPlan(A, engine=engine, backend="cuda", n_blocks=2)
+    X = np.random.default_rng(0).normal(size=(A.shape[1], 1))
+    y = plan @ X
+    assert_allclose(y, A @ X, rtol=1e-12, atol=1e-11)
+    assert_array_equal(plan @ X, y, err_msg="the counts must be ready for the next launch")
+    n_items = int(plan._product.plan.room[0])
+    if name == "long" and engine != "rows":
+        assert n_items > 2 * plan._product.plan.n_blocks
+
+
+@needs_compiler
+@pytest.mark.parametrize("name", ["random", "power law", "no rows", "no columns", "no entries"])
+def test_plans_run_as_users_call_them(on_host, name):
+    A, rng = MATRICES[name], np.random.default_rng(0)
+    X, X2 = (rng.normal(size=(n, 2)) for n in A.shape[::-1])
+    plan = SpMMPlan(A, backend="cuda")
+    assert_allclose(plan @ X, A @ X, atol=1e-11)
+    assert_allclose(plan @ X[:, 1], A @ X[:, 1], atol=1e-11)
+    assert_allclose(plan.multiply(X2, transpose=True), A.T @ X2, atol=1e-11)
+    out = host_cupy.empty((A.shape[0], 2))
+    assert plan.multiply(host_cupy.asarray(X), out=out) is out
+    assert_allclose(out, A @ X, atol=1e-11)
+    summary = plan.summary
+    assert summary.engine in ENGINES[1:]
+    assert summary.imbalance >= 1
+    assert summary.seconds > 0
+
+
+@needs_compiler
+def test_little_room_is_asked_for(on_host, monkeypatch):
+    monkeypatch.setattr(cuda, "_ENOUGH_ROOM", 1000)
+    A = MORE["skewed"]
+    plan = SpMMPlan(A, backend="cuda")
+    X = np.ones((5000, 1))
+    assert_allclose(plan @ X, A @ X, rtol=1e-12, atol=1e-11)
+    on_device = plan._product.plan
+    n_long = [n for n in np.diff(A.indptr) if n > 512]
+    assert on_device.n_slots() == sum(-(-n // 256) for n in n_long) < on_device.most_slots
 
 
 @pytest.mark.parametrize("name", [*MATRICES, "skewed"])
 @pytest.mark.parametrize("n_blocks", [1, 5, 40])
-def test_items_hold_every_entry_once(name, n_blocks):
-    rows, partitions = plans(skewed() if name == "skewed" else MATRICES[name], n_blocks)
-    for partition in partitions:
-        items, n_slots = cuda.make_items(partition)
-        order = partition.order if len(partition.order) else np.arange(rows.shape[0])
+def test_items_of_the_host_hold_every_entry_once(name, n_blocks):
+    rows = as_rows_of({**MATRICES, **MORE}[name])
+    shuffled = np.random.default_rng(0).permutation(rows.lengths.astype(float))
+    for metric in (rows.lengths, shuffled):
+        partition = by_metric(rows, metric, n_blocks)
+        order = partition.order
+        items, n_slots = cuda_plan.make_items(partition, rows.lengths[order])
         seen, slots = [], []
         for n_warps, first, last, slot, n_pieces in items.tolist():
             if n_warps >= 0:
@@ -94,124 +191,83 @@ def test_items_hold_every_entry_once(name, n_blocks):
                 assert 0 <= last < n_pieces
         assert sorted(seen) == list(range(rows.shape[0]))
         assert slots == list(range(n_slots))
-    if name == "skewed":
-        long = rows.lengths[rows.lengths > cuda._LONG]
-        assert n_slots == sum(math.ceil(n / cuda._PIECE) for n in long) >= 20 + 10
+        assert cuda_plan.work_of(items, rows.lengths[order]).sum() == (
+            rows.total_work + 4 * (n_slots - (rows.lengths > 512).sum())
+        )
 
 
-@pytest.fixture(scope="module")
-def device(tmp_path_factory):
-    """Kernels as functions of the host."""
-    path = tmp_path_factory.mktemp("device") / "device.so"
-    options = ["-std=c++20", "-O1", "-shared", "-fPIC", "-pthread", "-fno-strict-aliasing"]
-    folders = [f"-I{ROOT / 'cuda'}", f"-I{ROOT / 'tests'}"]
-    text = Path(__file__).with_name("device.cpp")
-    subprocess.run(["g++", *options, *folders, "-o", str(path), str(text)], check=True)
-    return ctypes.CDLL(str(path))
+def made(cp, lengths, engine, n_blocks, index=np.int32):
+    """Plan as the device does; returns engine, threshold, order and items."""
+    ptr = cp.asarray(ptr_of(lengths).astype(index))
+    return cuda_plan.make(cp, ptr, int(sum(lengths)), engine, n_blocks).on_host()
 
 
-def run(device, kernel, rows, partition, x, n_done=None):
-    """Run a kernel as `cuda.DeviceProduct` launches it; returns the product and the counts left."""
-    dtype, index, shape, n_columns = KERNELS[kernel]
-    items, n_slots = cuda.make_items(partition)
-    order = partition.order if len(partition.order) else np.arange(rows.shape[0])
-    n_tiles = shape.n_tiles(n_columns)
-    y = np.full((rows.shape[0], n_columns), np.nan, dtype)
-    parts = [part.astype(index) for part in (rows.ptr, rows.indices)]
-    arrays = [*parts, rows.data.astype(dtype), order.astype(index), items, x, y]
-    sums = np.full((max(n_slots, 1), n_columns), np.nan, dtype)
-    n_done = np.zeros(max(n_slots, 1) * n_tiles, np.uint32)
-    pointers = [ctypes.c_void_p(a.ctypes.data) for a in (*arrays, sums, n_done)]
-    pointers.insert(7, ctypes.c_longlong(n_columns))
-    device[kernel](*pointers, len(items), n_tiles)
-    return y, n_done
+def assert_as_expected(found, lengths, engine, n_blocks):
+    engine, threshold, order, items = expected_plan(lengths, engine, n_blocks)
+    assert found[0] == engine
+    assert found[1] == pytest.approx(threshold)
+    assert_array_equal(found[2], order)
+    assert_array_equal(found[3], items)
 
 
-@needs_compiler
-@pytest.mark.parametrize("kernel", KERNELS)
-@pytest.mark.parametrize("name", ["random", "star", "empty rows", "one row", "not canonical"])
-def test_products_are_those_of_scipy(device, kernel, name):
-    dtype, _, _, n_columns = KERNELS[kernel]
-    A = MATRICES[name]
-    rows, partitions = plans(A, 3)
-    x = np.random.default_rng(0).normal(size=(A.shape[1], n_columns)).astype(dtype)
-    tolerance = 1e-5 if dtype == np.float32 else 1e-13
-    for partition in partitions:
-        y, _ = run(device, kernel, rows, partition, x)
-        assert_allclose(y, A @ x.astype(float), rtol=tolerance, atol=100 * tolerance)
-        assert_array_equal(run(device, kernel, rows, partition, x)[0], y)
+LENGTHS = {
+    "alike": [4] * 300,
+    "even": [40] * 150 + [60] * 150,
+    "one row": [40],
+    "one long row": [100_000],
+    "only long rows": [513, 1000, 5000],
+    "empty": [0] * 70,
+    "star": [1] * 500 + [1000] + [1] * 523,
+    "edges of bins": [511, 512, 513, 32, 33, 0, 64, 65, 128, 129, 256, 257] * 20,
+    "power law": np.diff(power_law(700).indptr).tolist(),
+    "many": np.diff(power_law(9000, seed=1).indptr).tolist(),
+}
 
 
 @needs_compiler
-@pytest.mark.parametrize("kernel", ["float_int_4_32_4", "double_int_2_8_4"])
-def test_long_rows_are_split(device, kernel, monkeypatch):
-    monkeypatch.setattr(cuda, "_LONG", 50)
-    monkeypatch.setattr(cuda, "_PIECE", 30)
-    dtype, _, _, n_columns = KERNELS[kernel]
-    A = MATRICES["star"]
-    rows, (_, partition, *_) = plans(A, 3)
-    assert cuda.make_items(partition)[1] == 4
-    x = np.random.default_rng(0).normal(size=(A.shape[1], n_columns)).astype(dtype)
-    y, n_done = run(device, kernel, rows, partition, x)
-    tolerance = 1e-5 if dtype == np.float32 else 1e-13
-    assert_allclose(y, A @ x.astype(float), rtol=tolerance, atol=100 * tolerance)
-    assert not n_done.any(), "the counts must be ready for the next launch"
+@pytest.mark.parametrize("tiles", ["as they are", "small"])
+@pytest.mark.parametrize("engine", PLANNED_THERE)
+@pytest.mark.parametrize("name", LENGTHS)
+def test_the_device_plans_as_plain_python_does(on_host, monkeypatch, name, engine, tiles):
+    if tiles == "small":
+        monkeypatch.setattr(cuda_plan, "_ONE_TILE", 0)
+        monkeypatch.setattr(cuda_plan, "_TILE", 2000 if name == "many" else 37)
+    for n_blocks in (1, 30, 2000):
+        found = made(on_host, LENGTHS[name], engine, n_blocks)
+        assert_as_expected(found, LENGTHS[name], engine, n_blocks)
 
 
-class OnDevice:
-    """An array of the host that tells its address as those of CuPy do."""
-
-    def __init__(self, array):
-        self.array, self.ndim = array, array.ndim
-        self.data = SimpleNamespace(ptr=array.ctypes.data)
-
-
-@needs_compiler
-def test_arguments_are_kept_for_the_driver(device):
-    kernel = "float_int_4_4_8"
-    dtype, index, shape, n_columns = KERNELS[kernel]
-    A = MATRICES["random"]
-    rows, partitions = plans(A, 5)
-    items, _ = cuda.make_items(partitions[-1])
-    parts = (rows.ptr, rows.indices, partitions[-1].order)
-    ptr, indices, order = (OnDevice(part.astype(index)) for part in parts)
-    values, rng = OnDevice(rows.data.astype(dtype)), np.random.default_rng(0)
-    xs = [rng.normal(size=(A.shape[1], n_columns)).astype(dtype) for _ in range(2)]
-    ys = [np.full((A.shape[0], n_columns), np.nan, dtype) for _ in range(2)]
-    room = OnDevice(np.zeros((1, n_columns), dtype)), OnDevice(np.zeros(8, np.uint32))
-    matrices = ptr, indices, values, order, OnDevice(items), OnDevice(xs[0]), OnDevice(ys[0])
-
-    def driver(function, *rest):
-        grid, block, (shared, stream, places, extra) = rest[:3], rest[3:6], rest[6:]
-        assert (block, shared, stream, extra) == ((cuda._THREADS, 1, 1), 0, 77, 0)
-        at = np.ctypeslib.as_array((ctypes.c_uint64 * 10).from_address(places))
-        numbers = [ctypes.c_uint64.from_address(int(place)) for place in at]
-        device[function](*numbers, *grid[:2])
-
-    grid = len(items), shape.n_tiles(n_columns)
-    launch = cuda.Launch(driver, kernel, grid, (*matrices, np.int64(n_columns), *room))
-    for x, y in zip(xs, ys, strict=True):
-        launch(x.ctypes.data, y.ctypes.data, 77)
-        assert_allclose(y, A @ x.astype(float), rtol=1e-5, atol=1e-3)
-
-
-@pytest.mark.parametrize("name", [*MATRICES, "skewed"])
-def test_counted_degrees_sort_as_the_rows_do(name):
-    rows = as_rows_of(skewed() if name == "skewed" else MATRICES[name])
-    listed = by_metric(rows, rows.lengths.astype(float), 40)
-    counted = by_degree(Degrees(np, rows.lengths), 40)
-    assert_array_equal(counted.order, listed.order)
-    assert_array_equal(counted.blocks, listed.blocks)
-    assert_array_equal(counted.dense, listed.dense)
-    assert counted.imbalance == pytest.approx(listed.imbalance)
-    assert counted.threshold == pytest.approx(listed.threshold)
-    assert_array_equal(cuda.make_items(counted)[0], cuda.make_items(listed)[0])
-
-
-@pytest.mark.parametrize(
-    ("lengths", "engine"),
-    [([4] * 50 + [8] * 50, "rows"), ([40] * 50 + [60] * 50, "heavy"), ([1] * 90 + [99], "degree")],
+ANY_LENGTHS = st.lists(
+    st.one_of(st.integers(0, 5), st.integers(0, 70), st.integers(500, 2000)),
+    min_size=1,
+    max_size=80,
 )
-def test_the_engine_follows_the_degrees(lengths, engine):
-    product = SimpleNamespace(degrees=Degrees(np, np.array(lengths)))
-    assert cuda.CUDABackend.engine(None, product) == engine
+
+
+@needs_compiler
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(ANY_LENGTHS, st.sampled_from(PLANNED_THERE), st.integers(1, 99), st.booleans(), st.data())
+def test_the_device_plans_any_rows(on_host, lengths, engine, n_blocks, wide, data):
+    tile = data.draw(st.integers(1, 40))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cuda_plan, "_ONE_TILE", 10)
+        patch.setattr(cuda_plan, "_TILE", tile)
+        found = made(on_host, lengths, engine, n_blocks, np.int64 if wide else np.int32)
+    assert_as_expected(found, lengths, engine, n_blocks)
+
+
+@needs_compiler
+@pytest.mark.parametrize("engine", ["heavy", "degree"])
+def test_the_device_plans_many_rows(on_host, engine):
+    rng = np.random.default_rng(0)
+    lengths = np.minimum(rng.pareto(1.3, 100_000) * 4, 50_000).astype(int).tolist()
+    assert cuda_plan.tiles_of(len(lengths))[0] > 40
+    assert_as_expected(made(on_host, lengths, engine, 2000), lengths, engine, 2000)
+
+
+@pytest.mark.parametrize("lengths", [*LENGTHS.values(), [513] * 50, [769] * 50])
+def test_there_is_room_for_all_pieces(lengths):
+    n_pieces = sum(-(-n // 256) for n in lengths if n > 512)
+    assert n_pieces <= cuda_plan.most_pieces(sum(lengths)) <= sum(lengths) / 170

@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Products on a real device, against scipy and the CPU."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from propagation.matrices import MATRICES, power_law
+from propagation.matrices import MATRICES, power_law, star
+from propagation.plans import expected_plan, ptr_of
 from scipy import sparse
 
 from sklearn_mgk import from_arrays
-from sklearn_mgk.propagation import GCNPropagation, SpMMPlan, cuda, propagate, spmm
-from sklearn_mgk.propagation.matrices import as_rows_of
-from sklearn_mgk.propagation.partition import by_metric
+from sklearn_mgk.propagation import GCNPropagation, SpMMPlan, cuda, cuda_plan, propagate, spmm
 from sklearn_mgk.propagation.plan import ENGINES
 
 pytestmark = pytest.mark.gpu
@@ -38,21 +39,68 @@ def test_products_are_those_of_scipy(name, dtype, n_columns):
 
 @pytest.mark.parametrize("vec", [None, 1])
 @pytest.mark.parametrize("ways", [2, 4, 8])
-def test_shapes_of_the_threads_and_long_rows(vec, ways, monkeypatch):
-    monkeypatch.setattr(cuda, "_LONG", 100)
-    monkeypatch.setattr(cuda, "_PIECE", 40)
+@pytest.mark.parametrize("engine", ["degree", "heavy", "dual"])
+def test_shapes_of_the_threads_and_long_rows(vec, ways, engine):
     import cupy as cp
 
-    A = power_law(3000)
-    rows = as_rows_of(A)
-    partition = by_metric(rows, rows.lengths.astype(float), 50)
-    assert cuda.make_items(partition)[1] > 4
-    product = cuda.DeviceProduct(rows, vec, ways)
-    product.follow(partition)
+    A = sparse.csr_array(power_law(3000) + star(3000))
+    plan = SpMMPlan(A, engine=engine, backend="cuda", n_blocks=50)
+    product = plan._product
+    product.vec, product.ways = vec, ways
+    assert product.plan.n_slots() >= 12
     for n_columns in (8, 128, 160):
         X = np.random.default_rng(0).normal(size=(3000, n_columns))
         for _ in range(3):  # the counts of pieces must be left ready for the next call
             assert_allclose(product(cp.asarray(X)).get(), A @ X, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("engine", ["auto", "rows", "heavy", "degree"])
+@pytest.mark.parametrize("n_rows", [1, 700, 8192, 8193, 200_000])
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+def test_the_device_plans_as_plain_python_does(engine, n_rows, index):
+    import cupy as cp
+
+    rng = np.random.default_rng(n_rows)
+    lengths = np.minimum(rng.pareto(1.3, n_rows) * 4, 50_000).astype(int).tolist()
+    lengths[n_rows // 2] = 9999
+    expected = expected_plan(lengths, engine, 2000)
+    for _ in range(2):  # the same plan again, in memory that has been used
+        plan = cuda_plan.make(
+            cp, cp.asarray(ptr_of(lengths).astype(index)), sum(lengths), engine, 2000
+        )
+        found = plan.on_host()
+        assert found[0] == expected[0]
+        assert found[1] == pytest.approx(expected[1])
+        assert_array_equal(found[2], expected[2])
+        assert_array_equal(found[3], expected[3])
+
+
+def test_more_pieces_than_blocks():
+    A = sparse.random_array((3, 60_000), density=0.9, rng=np.random.default_rng(2)).tocsr()
+    plan = SpMMPlan(A, backend="cuda", engine="degree", n_blocks=2)
+    X = np.random.default_rng(0).normal(size=(60_000, 70))
+    assert int(plan._product.plan.room[0]) > 2 * plan._product.plan.n_blocks
+    first = plan @ X
+    assert_allclose(first, A @ X, rtol=1e-11, atol=1e-11)
+    assert_array_equal(plan @ X, first)
+
+
+def test_new_threads_launch():
+    A, X = power_law(), np.eye(300)
+    plan = SpMMPlan(A, backend="cuda")
+    plan @ X
+    with ThreadPoolExecutor(1) as pool:
+        assert_allclose(pool.submit(plan.multiply, X).result(), A.toarray(), atol=1e-13)
+        assert_allclose(pool.submit(spmm, A, X, backend="cuda").result(), A.toarray(), atol=1e-13)
+
+
+def test_the_summary_is_that_of_the_plan():
+    summary = SpMMPlan(power_law(3000), backend="cuda").summary
+    assert summary.engine == "degree"
+    assert 0 < summary.n_dense < summary.n_blocks
+    assert 1 <= summary.imbalance < summary.imbalance_without
+    assert 0 < summary.seconds < 0.1
+    assert SpMMPlan(sparse.eye_array(500).tocsr(), backend="cuda").summary.engine == "rows"
 
 
 def test_arrays_stay_on_the_device():
