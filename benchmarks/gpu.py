@@ -204,7 +204,7 @@ def variants(work: Workload, launches: float, repeats: int) -> list[str]:
     return [
         over_values(eval_gradient=True),
         f"{whole:.1f}",
-        over_values(dtype="float64", tol=1e-10),
+        over_values(dtype="float64"),
         over_values(stopping_probability=0.0005),
         f"{nodal[0] / values[0]:.2f}",
         f"{values[1]:.1f}",

@@ -45,6 +45,21 @@ __device__ T prepare(const Strip<T, Node, Edge, WARPS, SLOTS>& s, const T* quant
   return sum;
 }
 
+// The black rows of the solution, which follow from the red ones, and from b where the iteration
+// leaves no trace of it: x_b = Z_b^-1 (b_b + W_br x_r). Overwrites p.
+template <typename T, class Node, class Edge, int WARPS, int SLOTS>
+__device__ void complete(const Strip<T, Node, Edge, WARPS, SLOTS>& s, const T* quantity, T* x) {
+  constexpr int LANES = WARPS * WARP;
+  for (int i = 0; i < s.n_red; ++i) s.p[i * LANES + s.lane] = x[i * LANES + s.lane];
+  s.wait();  // the red rows of p are complete
+  s.push_to_black();
+  const T column_quantity = s.pair >= 0 ? quantity[s.column] : T(0);
+  for (int i = s.n_red; i < s.n_rows; ++i) {
+    const int row = s.strips.row_node[s.first + i], at = i * LANES + s.lane;
+    x[at] = s.p[at] + inverse(s.v.diagonal[at]) * (quantity[row] * column_quantity);
+  }
+}
+
 // Solve the system of each segment. With KEEP the solution goes to x; otherwise value becomes what
 // the lane's column adds to K.
 template <bool KEEP, typename T, class Node, class Edge, int WARPS, int SLOTS>
@@ -58,10 +73,8 @@ __device__ End conjugate_gradients(const Strip<T, Node, Edge, WARPS, SLOTS>& s, 
   const T goal = T(problem.tol * problem.tol) * s.segment_sum(prepare(s, quantity));
   value = 0;
   if (has_black) {
-    for (int i = n_red; i < n_rows; ++i) {
-      const int at = i * LANES + s.lane;
-      if constexpr (KEEP) x[at] = p[at];
-      else value += s.start[i] * p[at];
+    if constexpr (!KEEP) {
+      for (int i = n_red; i < n_rows; ++i) value += s.start[i] * p[i * LANES + s.lane];
     }
     s.wait();  // the black rows of p are complete
     s.push_to_red();
@@ -70,12 +83,12 @@ __device__ End conjugate_gradients(const Strip<T, Node, Edge, WARPS, SLOTS>& s, 
   for (int i = 0; i < n_red; ++i) {
     const int at = i * LANES + s.lane;
     if (has_black) r[at] += y[at];
-    if constexpr (KEEP) x[at] = 0;
     p[at] = inverse(diagonal[at]) * r[at];
     sum += r[at] * p[at];
   }
   T rz = s.segment_sum(sum);
   End end = {CONVERGED, 0};
+  bool is_first = true;
   // With several warps there is one segment, and all lanes agree.
   bool active = (WARPS > 1 || s.pair >= 0) && rz > goal;
   while (WARPS == 1 ? __any_sync(ALL, active) : active) {
@@ -103,17 +116,15 @@ __device__ End conjugate_gradients(const Strip<T, Node, Edge, WARPS, SLOTS>& s, 
       active = false;
     }
     const T alpha = active ? rz / curvature : T(0);
-    if constexpr (KEEP) {
-      for (int i = 0; i < n_rows; ++i) x[i * LANES + s.lane] += alpha * p[i * LANES + s.lane];
-    } else if (active) {
-      value += double(alpha) * weighted;
-    }
+    if (!KEEP && active) value += double(alpha) * weighted;
     sum = 0;
     for (int i = 0; i < n_red; ++i) {
       const int at = i * LANES + s.lane;
+      if constexpr (KEEP) x[at] = (is_first ? T(0) : x[at]) + alpha * p[at];
       r[at] -= alpha * y[at];
       sum += r[at] * r[at] * inverse(diagonal[at]);
     }
+    is_first = false;
     const T next = s.segment_sum(sum);
     const T beta = active ? next / rz : T(0);
     if (active) {
@@ -128,6 +139,10 @@ __device__ End conjugate_gradients(const Strip<T, Node, Edge, WARPS, SLOTS>& s, 
     }
   }
   if (!isfinite(rz) || !isfinite(goal)) end.outcome = NOT_FINITE;
+  if constexpr (KEEP) {
+    for (int i = 0; is_first && i < n_red; ++i) x[i * LANES + s.lane] = 0;
+    if (Edge::is_table && has_black) complete(s, quantity, x);
+  }
   if (s.pair >= 0) value *= problem.start[s.column];
   s.wait();  // x is complete
   return end;

@@ -24,11 +24,25 @@ THREADS = {
 in registers, whether the edge kernel is read from a table, and whether derivatives are computed.
 More would make registers spill."""
 
-WARPS_OF_STRIPS = {4: 32, 8: 24, 16: 16}
-"""Warps in blocks of strips that a multiprocessor is to hold, by entries in registers."""
+THREADS_OF_DOUBLES = {
+    (4, True, False): 512,
+    (8, True, False): 512,
+    (4, True, True): 512,
+    (8, True, True): 512,
+    (4, False, False): 512,
+    (8, False, False): 384,
+    (4, False, True): 384,
+    (8, False, True): 384,
+}
+"""The same in float64, whatever the memory."""
 
-WARPS_WITH_GRADIENT = {4: 20, 8: 16, 16: 16}
-"""The same where derivatives are computed."""
+WARPS_OF_STRIPS = {
+    "VALUES": {4: 32, 8: 24, 16: 16},
+    "SOLUTIONS": {4: 28, 8: 16, 16: 16},
+    "GRADIENTS": {4: 24, 8: 16, 16: 16},
+}
+"""Warps in blocks of strips that a multiprocessor is to hold, by what is asked for and entries in
+registers; half as many in float64."""
 
 STRIP_SLOTS = {True: (4, 8), False: (8, 16)}
 """Entries in registers that kernels of strips are compiled for, with tables and with code."""
@@ -66,7 +80,10 @@ class Choice:
     @property
     def threads(self) -> dict[str, int]:
         """Threads in blocks of one pair that a multiprocessor is to hold, by `MEMORY`."""
-        return dict(zip(MEMORY, THREADS[self.slots, self.is_table, self.gradient], strict=True))
+        key = self.slots, self.is_table, self.gradient
+        if self.dtype.itemsize == 8:
+            return dict.fromkeys(MEMORY, THREADS_OF_DOUBLES[key])
+        return dict(zip(MEMORY, THREADS[key], strict=True))
 
     def kernel(self, launch: Launch) -> Kernel:
         """Say which kernel a launch needs."""
@@ -76,7 +93,7 @@ class Choice:
             threads = self.threads[launch.memory]
             # The same registers for blocks of all sizes, so that there is one kernel to compile.
             return BlockKernel(threads, 1, self.slots, launch.memory, self.gradient)
-        warps = WARPS_WITH_GRADIENT if launch.wanted == "GRADIENTS" else WARPS_OF_STRIPS
-        threads = warps[launch.slots] * WARP // (self.dtype.itemsize // 4)
+        warps = WARPS_OF_STRIPS[launch.wanted][launch.slots]
+        threads = warps * WARP // (self.dtype.itemsize // 4)
         blocks = max(threads // launch.threads, 1)
         return StripKernel(launch.threads, blocks, launch.warps, launch.slots, launch.wanted)
