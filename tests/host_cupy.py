@@ -141,7 +141,7 @@ class _Event:
         pass
 
 
-_PROPERTIES = {
+PROPERTIES = {
     "multiProcessorCount": PROCESSORS,
     "maxThreadsPerMultiProcessor": 256,
     "sharedMemPerBlockOptin": 1 << 18,
@@ -154,7 +154,7 @@ cuda = SimpleNamespace(
     get_current_stream=_Stream,
     memory=SimpleNamespace(OutOfMemoryError=OutOfMemoryError),
     runtime=SimpleNamespace(
-        getDeviceProperties=lambda device: _PROPERTIES,
+        getDeviceProperties=lambda device: PROPERTIES,
         memGetInfo=lambda: (1 << 30, 1 << 30),
         eventQuery=lambda pointer: 0,
     ),
