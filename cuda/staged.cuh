@@ -106,6 +106,53 @@ struct LaneEntries {
   }
 };
 
+// Order in which a lane goes through its entries where any will do. Loads of PHASE lanes are served
+// together, at the speed of the bank from which most of them read: they take turns in choosing one
+// from which no other reads, if they have entries there.
+struct BankOrder {
+  static constexpr int PHASE = 8, BANKS = 8;  // of 16 bytes
+  static constexpr int MOST = 64;             // entries
+
+  unsigned long long left;        // bit k for entry k
+  unsigned long long counts = 0;  // entries left in each bank, a byte each
+
+  __device__ explicit BankOrder(int n) : left(n >= MOST ? ~0ull : (1ull << n) - 1) {}
+
+  __device__ static int bank_of(int column) { return column % BANKS; }
+  __device__ static unsigned long long one(int bank) { return 1ull << (8 * bank); }
+  __device__ void count(int column) { counts += one(bank_of(column)); }
+
+  // The bank that is next, for all lanes of a warp; the one with the most entries of those that no
+  // lane before has chosen.
+  __device__ int next_bank() const {
+    const int lane = threadIdx.x % WARP, first = lane / PHASE * PHASE;
+    unsigned chosen = 0;
+    int bank = 0;
+    for (int turn = 0; turn < PHASE; ++turn) {
+      unsigned own = 0;
+      if (lane - first == turn && left) {
+        int best = 0;
+        for (int other = 0; other < BANKS; ++other) {
+          const int n = int(counts >> (8 * other) & 255);
+          const int score = n == 0 ? 0 : chosen >> other & 1 ? n : n + MOST;
+          if (score > best) best = score, bank = other;
+        }
+        own = 1u << bank;
+      }
+      chosen |= __shfl_sync(ALL, own, first + turn);
+    }
+    return bank;
+  }
+
+  // Whether entry k is left and in a bank; then it is left no more.
+  __device__ bool take(int k, int bank, int column) {
+    if (!(left >> k & 1) || bank_of(column) != bank) return false;
+    left -= 1ull << k;
+    counts -= one(bank);
+    return true;
+  }
+};
+
 // The product with W of one pair, after its entries are copied.
 template <typename T, class Edge>
 struct StagedProduct {
@@ -344,16 +391,45 @@ struct StagedPair : Pair<T, Node, Edge, ROUND, false, GridTeam> {
     const bool inside = column < owned.n_columns;
     const int first_entry = inside ? problem.row_ptr[second + column] : 0;
     const int n = inside ? degree(column) : 0, begin = theirs.first_round[group];
-    for (int round = begin; round < theirs.first_round[group + 1]; ++round) {
+    const int end = theirs.first_round[group + 1];
+    const bool any_order = (end - begin) * ROUND <= BankOrder::MOST && meet_all(first_entry, n);
+    BankOrder order(n);
+    for (int k = 0; any_order && k < n; ++k) order.count(entries()[first_entry + k].column);
+    for (int round = begin; round < end; ++round) {
       const int slot = (round - begin) * ROUND;
       Entry own[ROUND];
       this->load_slots(first_entry, n, slot, own);
+      for (int t = 0; any_order && t < ROUND; ++t) {
+        const int bank = order.next_bank();
+        for (int k = 0; k < n; ++k) {
+          const Entry other = entries()[first_entry + k];
+          if (!order.take(k, bank, other.column)) continue;
+          own[t] = other;
+          break;
+        }
+      }
       theirs.store(round, own);
       if constexpr (Edge::has_windows) {
         const Window<T> window = window_of<Edge>(own, 0, n - slot, problem.reach);
         if (owned.lane == 0) theirs.window(round) = window;
       }
     }
+  }
+
+  // Whether the keys in a group, of whose columns this lane has n sorted entries, are so close that
+  // windows leave nothing out.
+  __device__ bool meet_all(int first_entry, int n) const {
+    if constexpr (!Edge::has_windows) return true;
+    T lowest = T(3e38), highest = T(-3e38);
+    if (n > 0) {
+      lowest = Edge::key(entries()[first_entry].label());
+      highest = Edge::key(entries()[first_entry + n - 1].label());
+    }
+    for (int step = WARP / 2; step > 0; step /= 2) {
+      lowest = min(lowest, __shfl_xor_sync(ALL, lowest, step));
+      highest = max(highest, __shfl_xor_sync(ALL, highest, step));
+    }
+    return highest - lowest <= T(problem.reach);
   }
 
   // y = W p in some rows, complete in all blocks when this returns.
