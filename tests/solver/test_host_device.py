@@ -144,13 +144,16 @@ def test_rows_that_the_grid_stages(solver, monkeypatch, form, n_columns):
     graphs = [random_graph(5, 0.0, 3), *GRAPHS, path(140)]
     kernel = make_kernel("product", "product", "cuda", dtype=dtype)
     problem = make_problem(kernel.set_params(edge_kernel=edge), as_batch(graphs))
-    pairs = np.array([[0, 0], [0, 3], [1, 1], [1, 2], [2, 2], [3, 1], [2, 3], [3, 3], [4, 1], [4, 2]])
+    pairs = [(0, 0), (0, 3), (1, 1), (1, 2), (2, 2), (3, 1), (2, 3), (3, 3), (4, 1), (4, 2)]
+    pairs = np.array(pairs)
     found = solver.CUDABackend().solver(problem, True)(pairs)
     expected = ReferenceBackend().solver(problem, True)(pairs)
     rtol = 1e-9 if dtype == "float64" else 2e-6
     np.testing.assert_allclose(found.values, expected.values, rtol=rtol)
     scale = np.abs(expected.gradient).max()
-    np.testing.assert_allclose(found.gradient, expected.gradient, rtol=100 * rtol, atol=rtol * scale)
+    np.testing.assert_allclose(
+        found.gradient, expected.gradient, rtol=100 * rtol, atol=rtol * scale
+    )
     assert not found.outcome.any()
 
 
