@@ -273,8 +273,11 @@ struct StagedProduct {
                             T (&sum)[WIDTH<T>]) const {
     constexpr unsigned FULL = (1u << WIDTH<T>) - 1;
     unsigned needed = (1u << n) - 1;  // the same in all lanes, bit r for entry r
-    if constexpr (Edge::has_windows)
-      needed &= __ballot_sync(ALL, theirs.window(number).holds(key));
+    if constexpr (Edge::has_windows) {
+      const Window<T> window = theirs.window(number);
+      // Both comparisons at once: the second load shall not wait for the first.
+      needed &= __ballot_sync(ALL, bool(int(window.low <= key) & int(key <= window.high)));
+    }
     Entry own[ROUND];
     theirs.load(number, own);
 #pragma unroll
