@@ -20,6 +20,7 @@ HEADERS = (
     "pair",
     "pcg",
     "adjoint",
+    "lane_entries",
     "staged",
     "solve",
     "strip",
