@@ -82,11 +82,12 @@ struct GridTeam {
   using Place = Index;
 
   double* const sums;        // [2][size + 1] sums of the blocks, and a stop where the last is not 0
-  unsigned* const arrived;   // arrivals of blocks at a barrier since the start
+  unsigned* const arrived;   // arrivals of blocks at a barrier since the start; numbers taken
   const Index* const taken;  // the host asks for a stop by any number but 0
   unsigned expected = 0;     // arrivals at the present barrier
   bool odd = false;          // half of `sums` that is written next
   bool stopped = false;      // whether the host has asked for a stop
+  unsigned handed = 0;       // numbers of units that were taken before the present product
 
   __device__ GridTeam(double* sums, const Index* taken)
       : sums(sums), arrived(reinterpret_cast<unsigned*>(sums + 2 * (gridDim.x + 1))), taken(taken) {}
@@ -107,6 +108,11 @@ struct GridTeam {
     }
     __syncthreads();  // all blocks have arrived
   }
+
+  // From which blocks take numbers of units of work: those from `handed` on. All are taken when every
+  // block has one past the last.
+  __device__ unsigned* counter() const { return arrived + 1; }
+  __device__ void all_taken(unsigned n_units) { handed += n_units + gridDim.x; }
 
   // Sum over all threads. Not a number from the moment that the host asks for a stop, which ends all
   // iterations. The halves of `sums` take turns: none is overwritten before all have read it.

@@ -23,6 +23,7 @@ struct Table {
     int column;  // the other end, counted within the graph
     int code;    // number of the label
     T weight;
+    static constexpr int n_words = 2 + sizeof(T) / 4;  // of four bytes that are used
     __device__ Label label() const { return code; }
     // The entry that another lane holds.
     __device__ Entry from(int lane) const {

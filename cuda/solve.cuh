@@ -11,13 +11,13 @@
 #include "adjoint.cuh"
 #include "pair.cuh"
 #include "pcg.cuh"
+#include "staged.cuh"
 
 namespace mgk {
 
-template <typename T, class Node, class Edge, int SLOTS, bool P_IS_SHARED, bool GRADIENT, class Team>
-__device__ void solve_pair(Team& team, const Problem<T>& problem, int g, int h, Index k,
-                           const Results<T>& results, T* memory, T* p) {
-  Pair<T, Node, Edge, SLOTS, P_IS_SHARED, Team> pair(team, problem, g, h, memory, p);
+template <bool GRADIENT, typename T, class Pair>
+__device__ void solve_pair(Pair& pair, Index k, const Results<T>& results) {
+  const Problem<T>& problem = pair.problem;
   pair.prepare();
   End end = conjugate_gradients(pair, problem.flow, pair.v.x);
   if constexpr (GRADIENT) {
@@ -57,21 +57,27 @@ __device__ void solve_pairs(const Problem<T>& problem, const Work& work, const R
     // The other vectors come behind p, unless that lies apart.
     T* const memory = MEMORY == SHARED_P ? own : p + matrix_size(problem, g, h);
     constexpr bool P_IS_SHARED = MEMORY != GLOBAL;
-    solve_pair<T, Node, Edge, SLOTS, P_IS_SHARED, GRADIENT>(team, problem, g, h, k, results, memory,
-                                                            p);
+    Pair<T, Node, Edge, SLOTS, P_IS_SHARED, BlockTeam> pair(team, problem, g, h, memory, p);
+    solve_pair<GRADIENT>(pair, k, results);
   }
 }
 
-// All blocks solve one pair after the other, with all vectors in the workspace.
+// All blocks solve one pair after the other, with all vectors in the workspace, and what is staged of
+// p in so many bytes of shared memory.
 template <typename T, class Node, class Edge, int SLOTS, bool GRADIENT>
 __device__ void solve_pairs_together(const Problem<T>& problem, const Work& work,
-                                     const Results<T>& results) {
+                                     Index shared_bytes, const Results<T>& results) {
+  extern __shared__ double dynamic[];
+  constexpr int N_VECTORS = GRADIENT ? 6 : 5;
   GridTeam team(work.sums, work.next);
   T* const p = static_cast<T*>(work.workspace);
   for (Index k = 0; k < work.n_items && !team.stopped; ++k) {
     const int g = work.first[k], h = work.second[k];
-    T* const memory = p + matrix_size(problem, g, h);
-    solve_pair<T, Node, Edge, SLOTS, false, GRADIENT>(team, problem, g, h, k, results, memory, p);
+    const Index size = matrix_size(problem, g, h);
+    StagedPair<T, Node, Edge, SLOTS> pair(team, problem, g, h, p + size, p, dynamic, shared_bytes,
+                                          p + N_VECTORS * size,
+                                          (work.stride - N_VECTORS * size) * sizeof(T));
+    solve_pair<GRADIENT>(pair, k, results);
   }
 }
 

@@ -170,8 +170,11 @@ static unsigned __match_any_sync(unsigned mask, T value) {
 
 static unsigned __ballot_sync(unsigned mask, bool vote) {
   unsigned bits = 0;
-  for (unsigned k = 0; k < 32; ++k) bits |= unsigned(exchange(mask, vote, k)) << k;
-  return bits;
+  block->lanes[threadIdx.x] = vote;
+  __syncwarp(mask);
+  for (unsigned k = 0; k < 32; ++k) bits |= unsigned(block->lanes[warp() * 32 + k]) << k;
+  __syncwarp(mask);
+  return bits & mask;
 }
 
 static bool __any_sync(unsigned mask, bool vote) { return __ballot_sync(mask, vote) != 0; }
@@ -223,6 +226,7 @@ static T atomicMin(T* place, T value) {
 }
 
 #define __device__
+#define __noinline__ __attribute__((noinline))
 #define __global__
 #define __shared__ thread_local
 #define __grid_constant__

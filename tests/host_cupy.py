@@ -123,7 +123,7 @@ class RawKernel:
         _build(self.text + _RUN)
 
     def kernel(self, grid, block, arguments, shared_mem, enable_cooperative_groups):
-        assert shared_mem <= _PROPERTIES["sharedMemPerBlockOptin"]
+        assert shared_mem <= PROPERTIES["sharedMemPerBlockOptin"]
         held = [np.frombuffer(words.tobytes(), np.uint64) for words in arguments]
         pointers = (ctypes.c_void_p * len(held))(*(words.ctypes.data for words in held))
         _build(self.text + _RUN)(int(enable_cooperative_groups), *grid, *block, pointers)
@@ -194,7 +194,7 @@ class _Event:
         pass
 
 
-_PROPERTIES = {
+PROPERTIES = {
     "multiProcessorCount": PROCESSORS,
     "maxThreadsPerMultiProcessor": 256,
     "sharedMemPerBlockOptin": 1 << 18,
@@ -209,7 +209,7 @@ cuda = SimpleNamespace(
     memory=SimpleNamespace(OutOfMemoryError=OutOfMemoryError),
     runtime=SimpleNamespace(
         getDevice=lambda: 0,
-        getDeviceProperties=lambda device: _PROPERTIES,
+        getDeviceProperties=lambda device: PROPERTIES,
         memGetInfo=lambda: (1 << 30, 1 << 30),
         eventQuery=lambda pointer: 0,
     ),

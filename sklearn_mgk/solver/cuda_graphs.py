@@ -106,7 +106,9 @@ def _bring(
         tuple(map(upload, last)),
         tuple(upload(getattr(rows, field.name)) for field in fields(RowEdges)),
         StripGraphs(*(cupy.asarray(getattr(ranked, f.name)) for f in fields(ranked))),
-        BlockGraphs(*map(cupy.asarray, (batch.sizes, n_entries, is_bipartite))),
+        BlockGraphs(
+            *map(cupy.asarray, (batch.sizes, n_entries, is_bipartite)), first[2].dtype.itemsize
+        ),
     )
     # Later calls may come on other streams.
     cupy.cuda.get_current_stream().synchronize()

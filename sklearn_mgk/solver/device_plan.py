@@ -30,6 +30,10 @@ RESIDENT = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24)
 GRID_THREADS = 512
 """Threads of a block where all blocks of the grid solve a pair together."""
 
+SLAB_WIDTH, SLABS = 16, 2
+"""Bytes of a column in a slab of rows that the grid stages in shared memory, and slabs at most, as
+in ``cuda/staged.cuh``."""
+
 GRID_AREA, GRID_COST = 2**20, 3e8
 """Entries of a vector, and products of entries in an iteration, from which the grid takes a pair:
 the vectors of one pair for each multiprocessor would not fit into the second-level cache."""
@@ -52,11 +56,14 @@ class BlockGraphs:
         Nodes, and entries of the adjacency matrix.
     is_bipartite : array of bool
         Whether half of the rows can be eliminated.
+    entry_bytes : int
+        Bytes of an entry on the device.
     """
 
     size: Any
     n_entries: Any
     is_bipartite: Any
+    entry_bytes: int = 16
 
 
 def padded(size):
@@ -158,8 +165,29 @@ def plan_blocks(
         numbers = int(area[begin:end].max()) * apart
         in_block = int(n_warps[place]) * WARP
         by_grid = bool(together[place])
+        if by_grid:
+            second = pairs[1][order[begin:end]]
+            shared = _staged_bytes(xp, size[second], limit)
+            numbers += -(-_copy_bytes(graphs, second) // itemsize)
         launches.append(Launch(begin, end, in_block, shared, where, numbers, by_grid))
     return Plan(pairs[:, order].astype(np.int32), order, swapped[order], [], launches)
+
+
+def _staged_bytes(xp, n_columns, limit: int) -> int:
+    """Shared memory for the slabs of the grid, of the pair that takes the most."""
+    room = limit - RESERVED - SLAB_WIDTH  # they start at a multiple of it
+    slabs = xp.minimum(room // (SLAB_WIDTH * n_columns), SLABS)
+    return int((slabs * n_columns).max() + 1) * SLAB_WIDTH
+
+
+def _copy_bytes(graphs: BlockGraphs, second) -> int:
+    """Room for the copy of the entries of G' with which the grid goes through its columns.
+
+    Groups of columns are filled up to their largest number of entries. Where that takes more than
+    this, the grid does without the copy.
+    """
+    n_entries = 2 * graphs.n_entries[second] + 8 * padded(graphs.size[second])
+    return (int(n_entries.max()) + 4096) * graphs.entry_bytes
 
 
 def _turned(xp, graphs: BlockGraphs, pairs, step):

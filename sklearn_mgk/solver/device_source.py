@@ -13,7 +13,19 @@ import numpy as np
 from sklearn_mgk.base_kernels import BaseKernel
 from sklearn_mgk.base_kernels.codegen import cuda_source
 
-HEADERS = ("problem", "labels", "block", "pair", "pcg", "adjoint", "solve", "strip", "strip_solve")
+HEADERS = (
+    "problem",
+    "labels",
+    "block",
+    "pair",
+    "pcg",
+    "adjoint",
+    "lane_entries",
+    "staged",
+    "solve",
+    "strip",
+    "strip_solve",
+)
 """Files of ``cuda/``, each after those that it includes."""
 
 REAL = {np.dtype("float32"): "float", np.dtype("float64"): "double"}
@@ -36,6 +48,7 @@ struct {name}_code {{
     int column;  // the other end, counted within the graph
     Real weight;
     Label features;
+    static constexpr int n_words = (2 + {n_features}) * sizeof(Real) / 4;  // of four bytes
     __device__ const Label& label() const {{ return features; }}
     // The entry that another lane holds.
     __device__ Entry from(int lane) const {{
@@ -161,7 +174,10 @@ class GridKernel:
     def call(self, node: str, edge: str) -> str:
         """Print the call of the device function."""
         options = f"{self.slots}, {str(self.gradient).lower()}"
-        return f"mgk::solve_pairs_together<Real, {node}, {edge}, {options}>(problem, work, results)"
+        return (
+            f"mgk::solve_pairs_together<Real, {node}, {edge}, {options}>"
+            "(problem, work, strips.stride, results)"
+        )
 
 
 @dataclass(frozen=True)

@@ -202,6 +202,18 @@ def test_rows_of_the_grid_are_enough_for_all_blocks():
     np.testing.assert_array_equal(plan.pairs, [[1, 1], [0, 0]])
 
 
+@pytest.mark.parametrize(("size", "slabs"), [(1000, 2), (10_000, 1), (20_000, 0)])
+def test_the_grid_stages_as_many_slabs_as_there_is_room_for(size, slabs):
+    graphs = BlockGraphs(np.array([size]), np.array([20 * size]), np.array([False]), 32)
+    pairs = np.zeros((2, 1), np.int64)
+    (launch,) = plan_blocks(np, graphs, pairs, 5, 4, LIMIT, THREADS, LARGE_DEVICE).launches
+    assert launch.together
+    assert launch.shared_bytes == 16 * (slabs * size + 1)
+    copied = 4 * launch.size - 4 * 5 * size * padded(size)
+    # Groups of columns of equal degree need no more than their entries, in whole rounds.
+    assert copied > 32 * 20 * padded(size) + 4 * (size // WARP + 2)
+
+
 @given(
     sizes=sizes,
     seed=st.integers(0, 99),

@@ -12,6 +12,7 @@ import pytest
 from cases import make_kernel, path, random_graph
 from oracles import as_batch
 
+from sklearn_mgk.base_kernels import SquaredExponential
 from sklearn_mgk.plan import make_problem
 from sklearn_mgk.solver import device_labels, device_plan
 from sklearn_mgk.solver.device_kernels import Choice
@@ -115,6 +116,51 @@ def test_values_by_node(solver, team):
     solver.CUDABackend().solver(problem, False)(pairs, found)
     ReferenceBackend().solver(problem, False)(pairs, expected)
     np.testing.assert_allclose(found.matrix, expected.matrix, rtol=1e-5, atol=1e-7)
+
+
+FORMS = {
+    "table": ("float64", 10**6, make_kernel("product", "product").edge_kernel),
+    "code": ("float32", 0, SquaredExponential("length", 2.0)),
+    "windows": ("float64", 0, SquaredExponential("length", 0.05)),
+}
+"""Type, largest table, and edge kernel; that of the last is negligible for most pairs of edges."""
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    ("form", "n_columns"),
+    [
+        ("table", 0),
+        ("table", 140),
+        ("code", 37),
+        ("code", 280),
+        ("windows", 37),
+        ("windows", 140),
+        ("windows", 280),
+    ],
+)
+def test_rows_that_the_grid_stages(solver, monkeypatch, form, n_columns):
+    """Graphs without edges, of two colours, with loops, and with units of parts of the columns."""
+    dtype, most_labels, edge = FORMS[form]
+    choose(monkeypatch, True)
+    monkeypatch.setattr(device_labels, "MAX_TABLE_LABELS", most_labels)
+    # Room for slabs of so many columns in all, and none for strips.
+    limit = device_plan.RESERVED + 16 + 16 * n_columns
+    monkeypatch.setitem(host_cupy.PROPERTIES, "sharedMemPerMultiprocessor", limit)
+    graphs = [random_graph(5, 0.0, 3), *GRAPHS, path(140)]
+    kernel = make_kernel("product", "product", "cuda", dtype=dtype)
+    problem = make_problem(kernel.set_params(edge_kernel=edge), as_batch(graphs))
+    pairs = [(0, 0), (0, 3), (1, 1), (1, 2), (2, 2), (3, 1), (2, 3), (3, 3), (4, 1), (4, 2)]
+    pairs = np.array(pairs)
+    found = solver.CUDABackend().solver(problem, True)(pairs)
+    expected = ReferenceBackend().solver(problem, True)(pairs)
+    rtol = 1e-9 if dtype == "float64" else 2e-6
+    np.testing.assert_allclose(found.values, expected.values, rtol=rtol)
+    scale = np.abs(expected.gradient).max()
+    np.testing.assert_allclose(
+        found.gradient, expected.gradient, rtol=100 * rtol, atol=rtol * scale
+    )
+    assert not found.outcome.any()
 
 
 @needs_compiler
