@@ -132,12 +132,12 @@ __device__ void drop_first_step(const Solved& solved) {
 }
 
 // K, and p p' x by node where it is asked for; k is the number of the pair.
-template <typename T, class Solved>
-__device__ double finish(const Solved& solved, Index k, const Results<T>& results) {
+template <class Solved>
+__device__ double finish(const Solved& solved, Index k, const Results& results) {
   const auto& problem = solved.problem;
   double total = 0;
   solved.each([&](int a, int b, typename Solved::Place at) {
-    const T value = problem.start[a] * problem.start[b] * solved.v.x[at];
+    const auto value = problem.start[a] * problem.start[b] * solved.v.x[at];
     total += value;
     if (results.nodal)
       results.nodal[results.base[k] + problem.local[a] * results.row_stride[k] +
@@ -147,9 +147,9 @@ __device__ double finish(const Solved& solved, Index k, const Results<T>& result
 }
 
 // Write what is known of pair k, by one thread.
-template <typename T, class Solved>
+template <class Solved>
 __device__ void store(const Solved& solved, Index k, double value, End end,
-                      const Results<T>& results) {
+                      const Results& results) {
   if (!solved.leads()) return;
   results.values[k] = value;
   results.outcome[k] = end.outcome == CONVERGED && !isfinite(value) ? NOT_FINITE : end.outcome;

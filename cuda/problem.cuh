@@ -53,7 +53,6 @@ struct Problem {
 };
 
 // What a launch writes; row k belongs to pair k of its list.
-template <typename T>
 struct Results {
   double* values;       // (n_pairs)
   double* gradient;     // (n_pairs, n_theta), or null

@@ -15,9 +15,9 @@
 
 namespace mgk {
 
-template <bool GRADIENT, typename T, class Pair>
-__device__ void solve_pair(Pair& pair, Index k, const Results<T>& results) {
-  const Problem<T>& problem = pair.problem;
+template <bool GRADIENT, class Pair>
+__device__ void solve_pair(Pair& pair, Index k, const Results& results) {
+  const auto& problem = pair.problem;
   pair.prepare();
   End end = conjugate_gradients(pair, problem.flow, pair.v.x);
   if constexpr (GRADIENT) {
@@ -41,7 +41,7 @@ __device__ Index matrix_size(const Problem<T>& problem, int g, int h) {
 enum Memory { SHARED, SHARED_P, GLOBAL };
 
 template <typename T, class Node, class Edge, int SLOTS, Memory MEMORY, bool GRADIENT>
-__device__ void solve_pairs(const Problem<T>& problem, const Work& work, const Results<T>& results) {
+__device__ void solve_pairs(const Problem<T>& problem, const Work& work, const Results& results) {
   extern __shared__ double dynamic[];  // vectors of the pair, or p, or nothing
   __shared__ Index taken;
   BlockTeam team;
@@ -64,9 +64,9 @@ __device__ void solve_pairs(const Problem<T>& problem, const Work& work, const R
 
 // All blocks solve one pair after the other, with all vectors in the workspace, and what is staged of
 // p in so many bytes of shared memory.
-template <typename T, class Node, class Edge, int SLOTS, bool GRADIENT>
+template <typename T, class Node, class Edge, bool GRADIENT>
 __device__ void solve_pairs_together(const Problem<T>& problem, const Work& work,
-                                     Index shared_bytes, const Results<T>& results) {
+                                     Index shared_bytes, const Results& results) {
   extern __shared__ double dynamic[];
   constexpr int N_VECTORS = GRADIENT ? 6 : 5;
   GridTeam team(work.sums, work.next);
@@ -74,7 +74,7 @@ __device__ void solve_pairs_together(const Problem<T>& problem, const Work& work
   for (Index k = 0; k < work.n_items && !team.stopped; ++k) {
     const int g = work.first[k], h = work.second[k];
     const Index size = matrix_size(problem, g, h);
-    StagedPair<T, Node, Edge, SLOTS> pair(team, problem, g, h, p + size, p, dynamic, shared_bytes,
+    StagedPair<T, Node, Edge> pair(team, problem, g, h, p + size, p, dynamic, shared_bytes,
                                           p + N_VECTORS * size,
                                           (work.stride - N_VECTORS * size) * sizeof(T));
     solve_pair<GRADIENT>(pair, k, results);

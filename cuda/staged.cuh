@@ -211,13 +211,7 @@ struct StagedProduct {
   }
 };
 
-template <typename T, class Edge>
-__device__ int multiply_staged(const StagedProduct<T, Edge> product, unsigned* counter,
-                                            unsigned handed, int begin, int n_rows) {
-  return product.multiply(counter, handed, begin, n_rows);
-}
-
-template <typename T, class Node, class Edge, int SLOTS>
+template <typename T, class Node, class Edge>
 struct StagedPair : Pair<T, Node, Edge, ROUND, false, GridTeam> {
   using Base = Pair<T, Node, Edge, ROUND, false, GridTeam>;
   using Base::edge;
@@ -348,7 +342,7 @@ struct StagedPair : Pair<T, Node, Edge, ROUND, false, GridTeam> {
     const StagedProduct<T, Edge> product = {
         edge, entries(), problem.row_ptr + first, v.p, v.y, owned.n_columns,
         owned.n_groups, owned.ld, theirs, staged, n_slabs};
-    team.all_taken(multiply_staged(product, team.counter(), team.handed, begin, n_rows));
+    team.all_taken(product.multiply(team.counter(), team.handed, begin, n_rows));
     team.wait();
   }
 };

@@ -222,7 +222,7 @@ __device__ void edge_slopes(const Strip<T, Node, Edge, WARPS, SLOTS>& s, double*
 }
 
 template <Wanted WANTED, typename T, class Node, class Edge, int WARPS, int SLOTS>
-__device__ void solve_strip(const Strip<T, Node, Edge, WARPS, SLOTS>& s, const Results<T>& results) {
+__device__ void solve_strip(const Strip<T, Node, Edge, WARPS, SLOTS>& s, const Results& results) {
   double value, unused;
   End end = conjugate_gradients<WANTED != VALUES>(s, s.problem.flow, s.v.x, value);
   const Index k = max(s.pair, 0);
@@ -240,7 +240,7 @@ __device__ void solve_strip(const Strip<T, Node, Edge, WARPS, SLOTS>& s, const R
 
 template <typename T, class Node, class Edge, int WARPS, int SLOTS, Wanted WANTED>
 __device__ void solve_strips(const Problem<T>& problem, const Strips& strips, const Work& work,
-                             const Results<T>& results) {
+                             const Results& results) {
   using Own = Strip<T, Node, Edge, WARPS, SLOTS>;
   extern __shared__ double dynamic[];  // [strips of the block] of what `Strip` points to
   __shared__ Index taken;

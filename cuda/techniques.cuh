@@ -202,7 +202,7 @@ struct TilePair : WholePair<T, Node, Edge> {
 // b + gridDim.x and so on.
 template <typename T, class Operator>
 __device__ void solve_list(const Problem<T>& problem, const Operands<T>& operands, const Work& work,
-                           const Results<T>& results) {
+                           const Results& results) {
   __shared__ Index taken;
   BlockTeam team;
   T* const memory = static_cast<T*>(work.workspace) + blockIdx.x * work.stride;

@@ -29,7 +29,7 @@ extern "C" void run(int together, unsigned blocks, unsigned threads, const void*
          *static_cast<const mgk::Problem<Real>*>(arguments[0]),
          *static_cast<const mgk::Strips*>(arguments[1]),
          *static_cast<const mgk::Work*>(arguments[2]),
-         *static_cast<const mgk::Results<Real>*>(arguments[3]));
+         *static_cast<const mgk::Results*>(arguments[3]));
 }
 """
 

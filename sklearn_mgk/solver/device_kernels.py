@@ -88,7 +88,7 @@ class Choice:
     def kernel(self, launch: Launch) -> Kernel:
         """Say which kernel a launch needs."""
         if launch.together:
-            return GridKernel(launch.threads, 1, self.slots, self.gradient)
+            return GridKernel(launch.threads, 1, self.gradient)
         if not launch.warps:
             threads = self.threads[launch.memory]
             # The same registers for blocks of all sizes, so that there is one kernel to compile.

@@ -87,7 +87,7 @@ struct {name}_code {{
 _ENTRY = """
 extern "C" __global__ void __launch_bounds__({threads}, {blocks}) solve(
     const __grid_constant__ mgk::Problem<Real> problem, const __grid_constant__ mgk::Strips strips,
-    const __grid_constant__ mgk::Work work, const __grid_constant__ mgk::Results<Real> results) {{
+    const __grid_constant__ mgk::Work work, const __grid_constant__ mgk::Results results) {{
   {call};
 }}
 """
@@ -160,7 +160,7 @@ class GridKernel:
 
     Attributes
     ----------
-    threads, blocks, slots : int
+    threads, blocks : int
         As for `BlockKernel`.
     gradient : bool
         Whether derivatives are computed.
@@ -168,16 +168,12 @@ class GridKernel:
 
     threads: int
     blocks: int
-    slots: int
     gradient: bool
 
     def call(self, node: str, edge: str) -> str:
         """Print the call of the device function."""
-        options = f"{self.slots}, {str(self.gradient).lower()}"
-        return (
-            f"mgk::solve_pairs_together<Real, {node}, {edge}, {options}>"
-            "(problem, work, strips.stride, results)"
-        )
+        options = f"Real, {node}, {edge}, {str(self.gradient).lower()}"
+        return f"mgk::solve_pairs_together<{options}>(problem, work, strips.stride, results)"
 
 
 @dataclass(frozen=True)

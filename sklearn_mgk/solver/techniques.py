@@ -32,7 +32,7 @@ _ENTRY = """
 extern "C" __global__ void __launch_bounds__({threads}, {blocks}) solve(
     const __grid_constant__ mgk::Problem<Real> problem,
     const __grid_constant__ mgk::Operands<Real> operands,
-    const __grid_constant__ mgk::Work work, const __grid_constant__ mgk::Results<Real> results) {{
+    const __grid_constant__ mgk::Work work, const __grid_constant__ mgk::Results results) {{
   mgk::solve_list<Real, {operator}>(problem, operands, work, results);
 }}
 """

@@ -89,7 +89,13 @@ SPILLS = {
         "strip-value-table-8-2": 72,
         "strip-value-table-8-4": 64,
     },
-    90: {"block-gradient-table-8-GLOBAL": 4, "grid-gradient-table-8": 8},
+    90: {
+        "block-gradient-table-8-GLOBAL": 4,
+        "grid-value-table": 20,
+        "grid-gradient-table": 32,
+        "grid-value-code": 8,
+        "grid-gradient-code": 12,
+    },
 }
 """Bytes of registers that lie in memory in spite of all; no other kernel has any. Threads are
 chosen for 90 and later: 80 would need fewer."""
@@ -101,7 +107,7 @@ def name_of(case):
         type(kernel).__name__.removesuffix("Kernel").lower(),
         "gradient" if gradient else "value",
         "table" if is_table else "code",
-        str(kernel.slots),
+        str(getattr(kernel, "slots", "")),
         str(getattr(kernel, "warps", getattr(kernel, "memory", ""))),
     ]
     return "-".join(filter(None, words))
@@ -125,8 +131,8 @@ def check(architecture, case):
     """No more registers lie in memory than is known; the assembler counts them."""
     compiled, log = started()[architecture, case].result()
     assert compiled, log
-    (number,) = re.findall(r"(\d+) bytes spill stores", log)
-    assert int(number) <= SPILLS.get(architecture, {}).get(name_of(case), 0)
+    number = max(map(int, re.findall(r"(\d+) bytes spill stores", log)))
+    assert number <= SPILLS.get(architecture, {}).get(name_of(case), 0)
 
 
 def test_launches_use_every_kind_of_kernel():
@@ -134,10 +140,10 @@ def test_launches_use_every_kind_of_kernel():
         kernels = [case[2] for case in CASES if case[:2] == (is_table, gradient)]
         strips = {(k.warps, k.slots) for k in kernels if isinstance(k, StripKernel)}
         blocks = {(k.memory, k.slots) for k in kernels if isinstance(k, BlockKernel)}
-        grids = {k.slots for k in kernels if isinstance(k, GridKernel)}
+        grids = [k for k in kernels if isinstance(k, GridKernel)]
         assert strips == set(product(STRIP_WARPS, STRIP_SLOTS[is_table]))
         assert blocks == set(product(MEMORY, (4, 8)))
-        assert grids == {4, 8}
+        assert len(grids) == 1
 
 
 @pytest.mark.parametrize("case", CASES, ids=name_of)

@@ -45,14 +45,14 @@ def errors(architecture, node, edge, dtype, kernel):
 @pytest.mark.parametrize("architecture", nvrtc.architectures())
 @pytest.mark.parametrize(
     "kernel",
-    [BLOCK, BlockKernel(512, 1, 4, "GLOBAL", True), GridKernel(512, 1, 8, True), STRIP],
+    [BLOCK, BlockKernel(512, 1, 4, "GLOBAL", True), GridKernel(512, 1, True), STRIP],
     ids=["block", "gradient", "grid", "strip"],
 )
 def test_every_architecture_in_double_precision(kernel, architecture):
     assert not errors(architecture, TABLE, TABLE, "float64", kernel)
 
 
-@pytest.mark.parametrize("kernel", [BLOCK, GridKernel(256, 2, 8, False)], ids=["block", "grid"])
+@pytest.mark.parametrize("kernel", [BLOCK, GridKernel(256, 2, False)], ids=["block", "grid"])
 def test_code_of_nodes(kernel):
     assert not errors(90, CODE, CODE, "float32", kernel)
 

@@ -47,7 +47,7 @@ STEPS = {
 }
 RUN = """
 extern "C" void run(const mgk::Problem<Real>* problem, const mgk::Operands<Real>* operands,
-                    const mgk::Work* work, const mgk::Results<Real>* results, unsigned n_blocks,
+                    const mgk::Work* work, const mgk::Results* results, unsigned n_blocks,
                     unsigned n_threads) {
   launch(solve, false, {n_blocks, 1}, n_threads, *problem, *operands, *work, *results);
 }
