@@ -10,7 +10,7 @@ many pairs were timed. Values of all steps are checked against the CPU solver in
 ``--prepare FOLDER`` writes graphs, node orders and exact values, from the data that ``--data``
 names, on any machine; ``--graphs FOLDER`` reads them on a machine with a device and measures.
 ``--save FILE`` keeps the figures, ``--plot FILE`` draws them, in the same run or later from
-``--load FILE``.
+``--load FILE``; of several files the later ones count. ``--ours`` leaves the paper's part out.
 """
 
 from __future__ import annotations
@@ -102,17 +102,24 @@ def main():
         "--warps", type=int, default=4, help="warps of a block, in the paper's part"
     )
     command.add_argument("--save", type=Path, help="file to write the figures to")
-    command.add_argument("--load", type=Path, help="file to read figures from")
+    command.add_argument("--load", type=Path, nargs="*", help="files to read figures from")
+    command.add_argument("--ours", action="store_true", help="measure the package's solver only")
     command.add_argument("--plot", type=Path, help="where to draw the figures")
     options = command.parse_args()
     if options.prepare:
         return prepare(options)
-    rows = json.loads(options.load.read_text()) if options.load else measure_all(options)
+    rows = load_all(options.load) if options.load else measure_all(options)
     if options.save:
         options.save.write_text(json.dumps(rows, indent=1))
     show(rows)
     if options.plot:
         draw(rows, options.plot)
+
+
+def load_all(paths: list[Path]) -> list[dict]:
+    """Read rows, each workload and step once."""
+    rows = [row for path in paths for row in json.loads(path.read_text())]
+    return list({(row["workload"], row["step"]): row for row in rows}.values())
 
 
 def prepare(options) -> None:
@@ -145,7 +152,7 @@ def measure_all(options) -> list[dict]:
         with gzip.open(options.graphs / f"{name}.pkl.gz") as file:
             work = Workload(**pickle.load(file))
         iterations = iterations_of_all(work)
-        for step, make in steps(work, options.warps):
+        for step, make in steps(work, options):
             with make() as (solve, cost):
                 row = measure(solve, cost, work, iterations, options.limit)
             rows.append({"workload": name, "step": step, **row})
@@ -160,10 +167,10 @@ def iterations_of_all(work: Workload) -> np.ndarray:
         return solve(work.all_pairs()).iterations
 
 
-def steps(work: Workload, warps: int) -> Iterator[tuple[str, Callable]]:
+def steps(work: Workload, options) -> Iterator[tuple[str, Callable]]:
     """Yield names and contexts that give a solver and the cost of each graph for it."""
-    techniques = replace(PLAIN, warps=warps)
-    for step, switch in PAPER.items():
+    techniques = replace(PLAIN, warps=options.warps)
+    for step, switch in () if options.ours else PAPER.items():
         known = {"order": work.order} if "order" in switch else switch
         techniques = replace(techniques, **known)
         yield step, lambda chosen=techniques: by_techniques(work, chosen)

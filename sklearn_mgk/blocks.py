@@ -198,7 +198,7 @@ class Block:
     def lay_out(self, xp: ModuleType, cells: tuple[Any, Any], solved: Any) -> Any:
         """Put values (or derivatives) into their cells; the square at the diagonal is mirrored."""
         if self.known is None:
-            found = xp.empty(self.shape + solved.shape[1:])
+            found = xp.zeros(self.shape + solved.shape[1:])
         else:
             found = xp.asarray(self.known)
         found[cells] = solved
