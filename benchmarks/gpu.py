@@ -7,7 +7,8 @@ is kept but what lies on the device with the graphs. All are warm, and the small
 Errors are relative, in float32 against the CPU solver in float64 with ``tol=1e-12``, on 60 pairs.
 
 The second table has what costs more: derivatives by all hyperparameters, float64, a stopping
-probability of 0.0005, values by node (of 400 graphs); each relative to the launches of plain values.
+probability of 0.0005, values by node (of 400 graphs); each relative to the launches of plain
+values.
 
 The *floor* counts, for each iteration, one access to shared memory for each non-zero of the product
 matrix and eight for each unknown, half of which are eliminated where a graph is bipartite; and one
