@@ -104,6 +104,7 @@ def main():
     command.add_argument("--graphs", type=Path, help="folder to read graphs from")
     command.add_argument("--sets", nargs="*", default=list(REFERENCE), choices=list(REFERENCE))
     command.add_argument("--repeats", type=int, default=3)
+    command.add_argument("--plain", action="store_true", help="plain values only")
     command.add_argument("--first", action="store_true", help="time first calls instead")
     options = command.parse_args()
     if options.prepare:
@@ -160,12 +161,14 @@ def show_times(options) -> None:
         row, launches = measure(name, work, options.repeats)
         print(*row, flush=True)
         plain.append(row)
-        if len(work.all_pairs()) <= MOST_PAIRS:
+        if len(work.all_pairs()) <= MOST_PAIRS and not options.plain:
             more.append([name, *variants(work, launches, options.repeats)])
             print(*more[-1], flush=True)
     header = ["workload", "pairs", "launches, ms", "over the reference", "must", "prepared, ms"]
     header += ["whole call, ms", "largest error", "median error", "iterations"]
     timing.show([*header, "products, 1e9", "exponentials, 1e9", "floor, ms", "reached"], plain)
+    if not more:
+        return
     header = ["workload", "derivatives", "whole call, ms", "float64", "q = 0.0005", "by node"]
     timing.show([*header, "whole call of values, ms", "by node, ms"], more)
 
