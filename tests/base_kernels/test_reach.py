@@ -64,7 +64,7 @@ def test_reach_is_known_where_a_factor_decays():
 @pytest.mark.parametrize(
     "kernel",
     [Constant(0.5), NEAR + OTHER, NEAR + 0.1, NEAR * UNKNOWN, SLOW, KroneckerDelta("length")],
-    ids=repr,
+    ids=["constant", "other attribute", "offset", "no formula", "slow", "delta"],
 )
 def test_nothing_is_promised_otherwise(kernel):
     assert kernel.reach(1e-8) == {}

@@ -485,7 +485,7 @@ BAD_PARAMETERS = {
 @pytest.mark.parametrize(
     ("name", "value"),
     [(name, value) for name, values in BAD_PARAMETERS.items() for value in values],
-    ids=repr,
+    ids=lambda value: getattr(value, "__name__", repr(value)),
 )
 def test_parameter_out_of_range(name, value, graphs, solves):
     kernel = make_kernel()
