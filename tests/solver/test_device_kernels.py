@@ -2,8 +2,6 @@
 """Kernels that launches use on real workloads compile, and keep what they compute in registers."""
 
 import re
-from concurrent.futures import ThreadPoolExecutor
-from functools import cache
 from itertools import product
 
 import numpy as np
@@ -113,23 +111,10 @@ def name_of(case):
     return "-".join(filter(None, words))
 
 
-@cache
-def started():
-    """Start all compilations; what each will say."""
-    pool = ThreadPoolExecutor()
-    cases = [(90, case) for case in CASES]
-    cases += [(a, case) for a in nvrtc.architectures() if a != 90 for case in EVERYWHERE]
-    return {
-        (a, case): pool.submit(
-            nvrtc.compile_cuda, solver_source(*forms(*case[:2]), FLOAT, case[2]), a, OPTIONS
-        )
-        for a, case in cases
-    }
-
-
 def check(architecture, case):
     """No more registers lie in memory than is known; the assembler counts them."""
-    compiled, log = started()[architecture, case].result()
+    source = solver_source(*forms(*case[:2]), FLOAT, case[2])
+    compiled, log = nvrtc.compile_cuda(source, architecture, OPTIONS)
     assert compiled, log
     number = max(map(int, re.findall(r"(\d+) bytes spill stores", log)))
     assert number <= SPILLS.get(architecture, {}).get(name_of(case), 0)
