@@ -59,12 +59,12 @@ def block_launches(threads):
     return plan_blocks(np, graphs, pairs, 5, FLOAT.itemsize, LIMIT, threads, 1).launches
 
 
-def used(is_table, gradient):
+def used(is_table, gradient, dtype=FLOAT):
     """Kernels that launches use."""
     wanted = "GRADIENTS" if gradient else "VALUES"
     found = set()
     for degree in (2, 20):
-        choice = Choice.of(FLOAT, degree, 1, is_table, gradient)
+        choice = Choice.of(dtype, degree, 1, is_table, gradient)
         launches = strip_launches(STRIP_SLOTS[is_table], wanted) + block_launches(choice.threads)
         found |= {choice.kernel(launch) for launch in launches}
     return sorted(found, key=repr)
@@ -78,6 +78,13 @@ CASES = [
 ]
 EVERYWHERE = [case for case in CASES if not case[1] and isinstance(case[2], StripKernel)]
 """Those that are compiled for all architectures: others take long to compile."""
+
+IN_DOUBLE_PRECISION = [
+    (is_table, False, kernel)
+    for is_table in (True, False)
+    for kernel in used(is_table, False, np.dtype("float64"))
+    if isinstance(kernel, BlockKernel)
+]
 
 SPILLS = {
     80: {
@@ -111,9 +118,9 @@ def name_of(case):
     return "-".join(filter(None, words))
 
 
-def check(architecture, case):
+def check(architecture, case, dtype=FLOAT):
     """No more registers lie in memory than is known; the assembler counts them."""
-    source = solver_source(*forms(*case[:2]), FLOAT, case[2])
+    source = solver_source(*forms(*case[:2]), dtype, case[2])
     compiled, log = nvrtc.compile_cuda(source, architecture, OPTIONS)
     assert compiled, log
     number = max(map(int, re.findall(r"(\d+) bytes spill stores", log)))
@@ -140,3 +147,8 @@ def test_no_registers_spill(case):
 @pytest.mark.parametrize("architecture", [a for a in nvrtc.architectures() if a != 90])
 def test_other_architectures(architecture, case):
     check(architecture, case)
+
+
+@pytest.mark.parametrize("case", IN_DOUBLE_PRECISION, ids=name_of)
+def test_no_registers_spill_in_double_precision(case):
+    check(90, case, np.dtype("float64"))
