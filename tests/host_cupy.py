@@ -158,6 +158,10 @@ class OutOfMemoryError(MemoryError):
     """As of CuPy."""
 
 
+class CompileException(Exception):
+    """As of CuPy."""
+
+
 class _Stream(nullcontext):
     ptr = 77
 
@@ -206,6 +210,7 @@ cuda = SimpleNamespace(
     Stream=_Stream,
     get_current_stream=_Stream,
     driver=SimpleNamespace(launchKernel=launch_kernel),
+    compiler=SimpleNamespace(CompileException=CompileException),
     memory=SimpleNamespace(OutOfMemoryError=OutOfMemoryError),
     runtime=SimpleNamespace(
         getDevice=lambda: 0,

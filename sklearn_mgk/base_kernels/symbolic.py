@@ -81,6 +81,28 @@ def expression(kernel: BaseKernel, x: Mapping, y: Mapping, theta: list) -> sympy
     return sympy.sympify(kernel._symbolic(x, y, theta))
 
 
+def unknown_functions(expression: sympy.Expr) -> list[str]:
+    """Names of the functions of an expression that NumPy, numba or CUDA C++ does not have."""
+    from sympy.printing.c import C99CodePrinter
+    from sympy.printing.codeprinter import PrintMethodNotImplementedError
+    from sympy.printing.numpy import NumPyPrinter
+    from sympy.printing.pycode import PythonCodePrinter
+
+    numpy, *others = (
+        P({"strict": True}) for P in (NumPyPrinter, PythonCodePrinter, C99CodePrinter)
+    )
+
+    def is_unknown(function) -> bool:
+        try:
+            for printer in others:
+                printer.doprint(function)
+            return "math." in numpy.doprint(function)  # of single numbers, not of arrays
+        except PrintMethodNotImplementedError:
+            return True
+
+    return sorted({f.func.__name__ for f in expression.atoms(sympy.Function) if is_unknown(f)})
+
+
 def latex(kernel: BaseKernel) -> str:
     """Return the formula of a kernel in LaTeX; fixed hyperparameters appear as their values."""
     lengths = kernel._vector_lengths()

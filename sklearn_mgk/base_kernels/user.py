@@ -88,7 +88,8 @@ class FormulaKernel(NamedHyperparameters, Formula):
     Raises
     ------
     ValueError
-        On evaluation, if the expression has a symbol that is neither a label nor a hyperparameter.
+        On evaluation, if the expression has a symbol that is neither a label nor a hyperparameter,
+        or a function that not all of NumPy, numba and CUDA have.
 
     Examples
     --------
@@ -245,7 +246,7 @@ def _parsed(expression, length: int, names: tuple[str, ...]) -> tuple:
     """Expression with real symbols, and these symbols: labels first, then hyperparameters."""
     import sympy
 
-    from sklearn_mgk.base_kernels.symbolic import operand, symbol
+    from sklearn_mgk.base_kernels.symbolic import operand, symbol, unknown_functions
 
     labels = (*components(operand("x", length)), *components(operand("y", length)))
     arguments = (*labels, *map(symbol, names))
@@ -256,5 +257,12 @@ def _parsed(expression, length: int, names: tuple[str, ...]) -> tuple:
         raise ValueError(
             f"the expression {expression} has the symbols {unknown}, which are neither labels nor "
             f"hyperparameters; known are {sorted(known)}."
+        )
+    functions = unknown_functions(parsed)
+    if functions:
+        raise ValueError(
+            f"the expression {expression} has the functions {functions}, which not all of NumPy, "
+            "numba and CUDA have: use others, such as exp, log, sqrt, sin, cos, tanh, Abs, Min, Max, "
+            "or a FunctionKernel."
         )
     return parsed.xreplace({s: known[s.name] for s in parsed.free_symbols}), arguments

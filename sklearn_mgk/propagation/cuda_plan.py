@@ -177,7 +177,7 @@ def options() -> tuple[str, ...]:
 
 def plan_source() -> str:
     """Return the CUDA C++ text of the planning."""
-    return source("spmm", "spmm_plan")
+    return source("spmm", "spmm_count", "spmm_plan")
 
 
 def kernel_name(index: Any) -> str:

@@ -28,7 +28,7 @@ from sklearn_mgk.solver.cuda_memory import (
 from sklearn_mgk.solver.cuda_run import explained, interruptible, memory_share
 from sklearn_mgk.solver.device_kernels import STRIP_SLOTS, Choice
 from sklearn_mgk.solver.device_labels import represent
-from sklearn_mgk.solver.device_launch import Plan
+from sklearn_mgk.solver.device_launch import Launch, Plan
 from sklearn_mgk.solver.device_plan import VECTORS, VECTORS_WITH_GRADIENT, plan_blocks
 from sklearn_mgk.solver.device_problem import problem_words
 from sklearn_mgk.solver.device_strips import orient_for_strips, plan_strips
@@ -103,13 +103,24 @@ class _Solver:
         wanted = "GRADIENTS" if self.eval_gradient else "VALUES" if is_plain else "SOLUTIONS"
         runs = [self._run(plan, places, nodal) for plan, places in self._plans(graphs, wanted)]
         launches = [launch for run in runs for launch in run.plan.launches]
-        self.kernels.compile(launches)
+        self._compile(launches)
         taken = cupy.zeros(len(launches), np.int64)
         with interruptible(taken):
             start(runs, self.kernels, self.problem_words, self.strip_words, taken)
         for run in runs:
             answers.put(run.places, run.found)
         return answers.solution(self.eval_gradient)
+
+    def _compile(self, launches: list[Launch]) -> None:
+        """Compile what is missing, or name the base kernels that cannot be compiled."""
+        try:
+            self.kernels.compile(launches)
+        except cupy.cuda.compiler.CompileException as error:
+            node, edge = self.problem.node.kernel, self.problem.edge.kernel
+            raise RuntimeError(
+                f"the code of node_kernel {node!r} and edge_kernel {edge!r} does not compile for "
+                f"this device: {error}. Write them as a FunctionKernel, or use backend='cpu'"
+            ) from error
 
     def _run(self, plan: Plan, chosen: cupy.ndarray, nodal: NodalTarget | None) -> Run:
         """Say where the answers of a plan go, which takes some of the pairs of the call."""

@@ -136,6 +136,7 @@ def test_parameters_without_gradient_are_fixed():
         (KroneckerDelta("a", h=0.0), [1, 2], ValueError, "h=0.0 of KroneckerDelta is optimised"),
         (KroneckerDelta("a") ** -1, [1, 2], ValueError, "exponent of .* has to be positive"),
         (FormulaKernel("a", "exp(-k*(x-y)**2)"), [1, 2], ValueError, r"symbols \['k'\]"),
+        (FormulaKernel("a", "erf(x*y) * f(x-y)"), [1, 2], ValueError, r"functions \['erf', 'f'\]"),
         (FormulaKernel("a", "x*y*c", {"x": 1}), [1, 2], ValueError, "'x' cannot be the name"),
         (FunctionKernel("a", lambda x, y: np.ones(3)), [1, 2], ValueError, r"shape \(3,\)"),
         (

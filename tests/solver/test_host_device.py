@@ -204,6 +204,16 @@ def test_interruption_leaves_no_items(solver, monkeypatch):
     assert (taken > 2**60).all()
 
 
+def test_base_kernels_that_do_not_compile_are_named(solver, monkeypatch):
+    def refused(self):
+        raise host_cupy.CompileException("line 3: identifier is undefined")
+
+    monkeypatch.setattr(host_cupy.RawKernel, "compile", refused)
+    solve = solver.CUDABackend().solver(problem_of(GRAPHS), False)
+    with pytest.raises(RuntimeError, match=r"edge_kernel .*line 3.*use backend='cpu'"):
+        solve(all_pairs(len(GRAPHS)))
+
+
 def test_memory_that_runs_out_names_the_setting(running):
     with (
         pytest.raises(MemoryError, match=r"for 3 pairs: .*SKLEARN_MGK_MEMORY_SHARE below 0.5"),
