@@ -262,7 +262,7 @@ def _parsed(expression, length: int, names: tuple[str, ...]) -> tuple:
     if functions:
         raise ValueError(
             f"the expression {expression} has the functions {functions}, which not all of NumPy, "
-            "numba and CUDA have: use others, such as exp, log, sqrt, sin, cos, tanh, Abs, Min, Max, "
-            "or a FunctionKernel."
+            "numba and CUDA have: use others, such as exp, log, sqrt, sin, cos, tanh, Abs, Min, "
+            "Max, or a FunctionKernel."
         )
     return parsed.xreplace({s: known[s.name] for s in parsed.free_symbols}), arguments
