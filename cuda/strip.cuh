@@ -78,10 +78,6 @@ struct Strip {
   int first_entry = 0, degree = 0, most = 0;  // its entries; the most of any lane
   int graph, first, n_rows, n_red;
 
-  // Memory of a strip besides its vectors.
-  static constexpr int fixed_bytes =
-      WARPS * sizeof(double) + MAX_ROWS * sizeof(T) + 2 * WARPS * ROUNDS * sizeof(int);
-
   __device__ Strip(const Problem<T>& problem, const Strips& strips, void* memory, T* solutions)
       : problem(problem), strips(strips), node(problem.node), edge(problem.edge), partial(static_cast<double*>(memory)),
         start(reinterpret_cast<T*>(partial + WARPS)),
@@ -284,7 +280,6 @@ struct Strip {
     }
     return sum;
   }
-
 
   // Call f(a, b, at) for each row of the lane's column: nodes of G and of G', and their place.
   template <class F>

@@ -33,13 +33,11 @@ def import_cupy() -> ModuleType:
     return cupy
 
 
-def explained_memory(what: str, remedy: str) -> AbstractContextManager[None]:
-    """Say for what the device has too little memory, and what to do."""
-    return _ExplainedMemory(what, remedy)
+class ExplainedMemory(AbstractContextManager):
+    """Says for what the device has too little memory, and what to do.
 
-
-class _ExplainedMemory(AbstractContextManager):
-    """A class, since a generator takes as long to enter and leave as a small array to make."""
+    A class, since a generator takes as long to enter and leave as a small array to make.
+    """
 
     def __init__(self, what: str, remedy: str):
         self._what, self._remedy = what, remedy

@@ -90,9 +90,12 @@ def gram(plan: Plan, rows: Side, columns: Side | None = None) -> tuple[NDArray, 
     symmetric = columns is None
     columns = rows if symmetric else columns
     shape = (len(rows.graphs), len(columns.graphs))
-    values = Matrix.of(plan.xp, plan.room, shape)
-    gradient = Matrix.of(plan.xp, plan.room, (*shape, plan.n_theta))
     blocks = cut(rows, columns, symmetric, _chunk(plan))
+    blocks[:1] = [_recall(plan, block) for block in blocks[:1]]
+    # What is known lies on the host, and need not go to the device and back.
+    xp = plan.xp if any(block.n_unknown for block in blocks[:1]) else np
+    values = Matrix.of(xp, plan.room, shape)
+    gradient = Matrix.of(xp, plan.room, (*shape, plan.n_theta))
     report = _Report(rows, columns)
     _each_block(
         plan,
@@ -113,8 +116,8 @@ def _chunk(plan: Plan) -> int:
 
 
 def _recall(plan: Plan, block: Block) -> Block:
-    """Look up what is known of a block."""
-    if plan.n_theta or plan.key is None:
+    """Look up what is known of a block, unless that has been done."""
+    if plan.n_theta or plan.key is None or block.known is not None:
         return block
     return replace(block, known=cache.lookup(plan.key, *block.prints))
 

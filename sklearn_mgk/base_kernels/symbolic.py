@@ -84,7 +84,6 @@ def expression(kernel: BaseKernel, x: Mapping, y: Mapping, theta: list) -> sympy
 def unknown_functions(expression: sympy.Expr) -> list[str]:
     """Names of the functions of an expression that NumPy, numba or CUDA C++ does not have."""
     from sympy.printing.c import C99CodePrinter
-    from sympy.printing.codeprinter import PrintMethodNotImplementedError
     from sympy.printing.numpy import NumPyPrinter
     from sympy.printing.pycode import PythonCodePrinter
 
@@ -97,7 +96,7 @@ def unknown_functions(expression: sympy.Expr) -> list[str]:
             for printer in others:
                 printer.doprint(function)
             return "math." in numpy.doprint(function)  # of single numbers, not of arrays
-        except PrintMethodNotImplementedError:
+        except NotImplementedError:
             return True
 
     return sorted({f.func.__name__ for f in expression.atoms(sympy.Function) if is_unknown(f)})

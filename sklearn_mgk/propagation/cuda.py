@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_mgk.device import explained_memory, import_cupy
+from sklearn_mgk.device import ExplainedMemory, import_cupy
 from sklearn_mgk.propagation.backends import checked_output
 from sklearn_mgk.propagation.cuda_launch import WORDS, Launch, compiled, source
 from sklearn_mgk.propagation.cuda_plan import HEADER, DevicePlan, bring, work_of
@@ -100,7 +100,7 @@ def _kernel(device: int, dtype: Any, index: Any, shape: Shape) -> tuple[int, Any
 def _memory_for(rows: Rows, n_columns: int) -> AbstractContextManager[None]:
     """Say what to do where the device has too little memory."""
     what = f"a matrix with {rows.n_entries} entries times {n_columns} columns"
-    return explained_memory(what, "multiply fewer columns at once, or use backend='cpu'")
+    return ExplainedMemory(what, "multiply fewer columns at once, or use backend='cpu'")
 
 
 class DeviceProduct:
@@ -124,7 +124,6 @@ class DeviceProduct:
         parts = (rows.ptr, rows.indices)
         self.ptr, self.indices = (cp.asarray(p.astype(self.index, copy=False)) for p in parts)
         self._values: dict[np.dtype, Any] = {}
-        self._launches = local()
 
     def follow(
         self, engine: str, n_blocks: int | None, make: Callable[[str, int], Partition]

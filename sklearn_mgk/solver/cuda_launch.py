@@ -18,6 +18,7 @@ from sklearn_mgk.solver.cuda_memory import (
     device_limits,
     free_memory,
     structure,
+    work_words,
 )
 from sklearn_mgk.solver.cuda_run import SETTING, memory_share
 from sklearn_mgk.solver.device_kernels import Choice
@@ -79,14 +80,8 @@ def start(
             sums = cupy.zeros(2 * n_blocks + 3) if launch.together else None
             held.append((workspace, sums))
             begin = 0 if launch.warps else launch.begin
-            work = [
-                *(address(side, begin) for side in run.plan.pairs),
-                n_items,
-                address(taken, number),
-                address(workspace),
-                launch.size,
-                address(sums),
-            ]
+            counter = address(taken, number)
+            work = work_words(run.plan.pairs, begin, n_items, counter, workspace, launch.size, sums)
             own_strips = [
                 *strips,
                 address(begins),

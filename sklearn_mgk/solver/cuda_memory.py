@@ -74,6 +74,20 @@ def address(array: cupy.ndarray | None, row: int = 0) -> int:
     return 0 if array is None else array.data.ptr + row * array.strides[0]
 
 
+def work_words(
+    pairs: cupy.ndarray,
+    begin: int,
+    n_items: int,
+    taken: int,
+    workspace: cupy.ndarray | None,
+    stride: int,
+    sums: cupy.ndarray | None = None,
+) -> list[int]:
+    """Fields of ``mgk::Work``, in its order, for pairs from some place of a list on."""
+    sides = (address(side, begin) for side in pairs)
+    return [*sides, n_items, taken, address(workspace), stride, address(sums)]
+
+
 @dataclass(frozen=True)
 class Answers:
     """What the launches write: the first fields of ``mgk::Results``, in its order."""

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import cupy
 import numpy as np
 
-from sklearn_mgk.device import explained_memory
+from sklearn_mgk.device import ExplainedMemory
 
 SETTING = "SKLEARN_MGK_MEMORY_SHARE"
 """Environment variable: share of the free device memory that vectors may take, 0.5 if not set."""
@@ -49,7 +49,7 @@ def explained(what: str) -> Iterator[None]:
         "programs use the device, give fewer graphs, or use backend='cpu'"
     )
     try:
-        with explained_memory(what, remedy):
+        with ExplainedMemory(what, remedy):
             yield
     except MemoryError:
         cupy.get_default_memory_pool().free_all_blocks()

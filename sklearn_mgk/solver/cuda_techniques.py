@@ -18,6 +18,7 @@ from sklearn_mgk.solver.cuda_memory import (
     free_memory,
     on_host,
     structure,
+    work_words,
 )
 from sklearn_mgk.solver.cuda_run import memory_share
 from sklearn_mgk.solver.device_launch import WARP
@@ -106,10 +107,7 @@ class TechniqueSolver:
         )
         workspace = cupy.empty(n_blocks * stride, self.form.problem.dtype)
         taken = cupy.zeros(1, np.int64) if self.form.techniques.dynamic else None
-        work = [
-            *(address(side, begin) for side in graphs),
-            *(end - begin, address(taken), address(workspace), stride, 0),
-        ]
+        work = work_words(graphs, begin, end - begin, address(taken), workspace, stride)
         words = [*self.tile_words, *matrices], work, [*found.words(begin), 0, 0, 0, 0]
         self.kernel((n_blocks,), (threads,), (self.problem_words, *map(structure, words)))
 

@@ -148,14 +148,14 @@ def orient_for_strips(xp, graphs: StripGraphs, pairs, itemsize: int, limit: int)
     own = graphs.rows[pairs[0]] * lanes * itemsize
     fits &= own <= limit / STRIPS_AT_A_TIME - 2 * RESERVED
     # Strips of one warp share a block, whose memory goes by `STRIP_HEIGHTS`.
-    room = xp.where(lanes == WARP, _highest(1, itemsize, limit), len(STRIP_HEIGHTS))
+    room = xp.where(lanes == WARP, _highest(itemsize, limit), len(STRIP_HEIGHTS))
     return pairs, swapped, fits & (height < room)
 
 
-def _highest(warps: int, itemsize: int, limit: int) -> int:
-    """Return how many of `STRIP_HEIGHTS` leave the memory of a block room."""
-    room = (limit - RESERVED) // strips_a_block(warps)
-    return sum(strip_bytes(warps, height, itemsize) <= room for height in STRIP_HEIGHTS)
+def _highest(itemsize: int, limit: int) -> int:
+    """Return for how many of `STRIP_HEIGHTS` strips of one warp fit into a block."""
+    room = (limit - RESERVED) // strips_a_block(1)
+    return sum(strip_bytes(1, height, itemsize) <= room for height in STRIP_HEIGHTS)
 
 
 def plan_strips(

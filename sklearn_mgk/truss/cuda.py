@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sklearn_mgk.device import explained_memory, import_cupy
+from sklearn_mgk.device import ExplainedMemory, import_cupy
 from sklearn_mgk.truss.eager import greatest_k
 from sklearn_mgk.truss.edges import EdgeSet, Rows, make_rows
 from sklearn_mgk.truss.peeling import whole_rows
@@ -74,7 +74,7 @@ def _of_device(device: int) -> int:
 def _memory_of(edges: EdgeSet) -> AbstractContextManager[None]:
     """Say what to do where the device has too little memory."""
     what = f"{len(edges.node_ptr) - 1} graphs with {edges.n_edges} edges"
-    return explained_memory(what, "pass fewer graphs at once, or backend='cpu'")
+    return ExplainedMemory(what, "pass fewer graphs at once, or backend='cpu'")
 
 
 class DeviceRows:

@@ -141,6 +141,13 @@ def test_what_is_known_is_not_solved_again(batch, device_calls):
     assert sum(device_calls) - before == n * (n + 1) // 2 - 1 - 4
 
 
+def test_a_known_matrix_stays_on_the_host(batch, device_calls, monkeypatch):
+    kernel = make_kernel("delta", "smooth", "cpu", cache_size=128)
+    expected = kernel(batch)
+    monkeypatch.setattr(device, "zeros", None)
+    np.testing.assert_array_equal(kernel(batch), expected)
+
+
 def test_two_sides(batch, device_calls):
     kernel = make_kernel("delta", "smooth", "cpu", cache_size=128)
     for _ in range(2):
