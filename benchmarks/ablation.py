@@ -15,10 +15,8 @@ names, on any machine; ``--graphs FOLDER`` reads them on a machine with a device
 
 from __future__ import annotations
 
-import gzip
 import json
 import pickle
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -27,16 +25,13 @@ from typing import Any
 
 import numpy as np
 import timing  # first: sets the number of threads
+from gpu import N_CHECKED, Workload, make
 
-from sklearn_mgk import MarginalizedGraphKernel, node_order
-from sklearn_mgk.graphs import GraphBatch
-from sklearn_mgk.plan import make_problem
-from sklearn_mgk.solver import get_backend
+from sklearn_mgk import node_order
 from sklearn_mgk.solver.techniques import Techniques
 from sklearn_mgk.solver.topology import topology
 
 SETS = ("nws", "ba", "drugs_2000", "proteins")
-N_CHECKED = 60
 LARGEST_ERROR = 3e-6
 PILOT = 1000  # pairs from which the time of all is guessed, or more
 LEAST = 0.02  # time that they must take, so that launches do not count [s]
@@ -65,26 +60,14 @@ OURS = {
 
 
 @dataclass
-class Workload:
-    """Graphs, kernel, partition order, and exact values of a few pairs."""
+class Ordered(Workload):
+    """A workload and its partition order."""
 
-    batch: GraphBatch
-    kernel: MarginalizedGraphKernel
-    order: np.ndarray
-    pairs: np.ndarray
-    values: np.ndarray
+    order: np.ndarray | None = None
 
-    def problem(self, **settings):
-        """Describe the linear systems."""
-        given = {**self.kernel.get_params(deep=False), "dtype": "float32", "tol": 1e-7, **settings}
-        return make_problem(MarginalizedGraphKernel(**given), self.batch)
-
-    def anew(self) -> Workload:
+    def anew(self) -> Ordered:
         """Copy without what solvers keep on the graphs."""
         return replace(self, batch=pickle.loads(pickle.dumps(self.batch)))
-
-    def all_pairs(self) -> np.ndarray:
-        return np.stack(np.triu_indices(len(self.batch)), axis=1)
 
     def n_entries(self) -> np.ndarray:
         """Entries of the adjacency matrix of each graph."""
@@ -124,50 +107,47 @@ def load_all(paths: list[Path]) -> list[dict]:
 
 def prepare(options) -> None:
     """Write the workloads, one file each."""
-    import gpu  # needs networkx and RDKit
-
-    options.prepare.mkdir(parents=True, exist_ok=True)
     for name in options.sets:
-        batch, kernel = gpu.make(name, options.data)
-        work = Workload(batch, kernel, node_order(batch, "partition"), None, None)
-        pairs = cheaper_half(work.all_pairs(), work.n_entries())
-        work.pairs = np.random.default_rng(5).permutation(pairs)[:N_CHECKED]
-        exact = work.problem(dtype="float64", tol=1e-12)
-        work.values = get_backend("cpu").solver(exact, False)(work.pairs).values
-        with gzip.open(options.prepare / f"{name}.pkl.gz", "wb") as file:
-            pickle.dump(vars(work), file)
-        print(name, len(batch), "graphs", flush=True)
+        batch, kernel = make(name, options.data)
+        work = Ordered(batch, kernel, order=node_order(batch, "partition"))
+        pairs = work.all_pairs()
+        cheap = pairs[cheaper_half(cost_of(pairs, work.n_entries()))]
+        work.solve_exactly(np.random.default_rng(5).permutation(cheap)[:N_CHECKED])
+        work.write(options.prepare, name)
 
 
-def cheaper_half(pairs: np.ndarray, cost: np.ndarray) -> np.ndarray:
-    """Pairs that cost no more than the median; cost of a pair is the product of two."""
-    of_pairs = cost[pairs].prod(axis=1)
-    return pairs[of_pairs <= np.median(of_pairs)]
+def cost_of(pairs: np.ndarray, cost: np.ndarray) -> np.ndarray:
+    """Cost of pairs: the product of those of their graphs."""
+    return cost[pairs].prod(axis=1)
+
+
+def cheaper_half(cost: np.ndarray) -> np.ndarray:
+    """Places of what costs no more than the median."""
+    return np.flatnonzero(cost <= np.median(cost))
 
 
 def measure_all(options) -> list[dict]:
     """Measure all steps on all workloads; one row each."""
     rows = []
     for name in options.sets:
-        with gzip.open(options.graphs / f"{name}.pkl.gz") as file:
-            work = Workload(**pickle.load(file))
+        work = Ordered.read(options.graphs, name)
         iterations = iterations_of_all(work)
-        for step, make in steps(work, options):
-            with make() as (solve, cost):
+        for step, prepared in steps(work, options):
+            with prepared() as (solve, cost):
                 row = measure(solve, cost, work, iterations, options.limit)
             rows.append({"workload": name, "step": step, **row})
             print(rows[-1], flush=True)
     return rows
 
 
-def iterations_of_all(work: Workload) -> np.ndarray:
+def iterations_of_all(work: Ordered) -> np.ndarray:
     """Count the iterations of all pairs, without elimination as in the paper."""
     with without(("elimination", "strips")):
-        solve = get_backend("cuda").solver(work.anew().problem(), False)
+        solve, _ = work.anew().solver("cuda")
         return solve(work.all_pairs()).iterations
 
 
-def steps(work: Workload, options) -> Iterator[tuple[str, Callable]]:
+def steps(work: Ordered, options) -> Iterator[tuple[str, Callable]]:
     """Yield names and contexts that give a solver and the cost of each graph for it."""
     techniques = replace(PLAIN, warps=options.warps)
     for step, switch in () if options.ours else PAPER.items():
@@ -179,17 +159,18 @@ def steps(work: Workload, options) -> Iterator[tuple[str, Callable]]:
 
 
 @contextmanager
-def by_techniques(work: Workload, techniques: Techniques):
+def by_techniques(work: Ordered, techniques: Techniques):
     from sklearn_mgk.solver.cuda_techniques import TechniqueSolver
 
-    solve = TechniqueSolver(work.problem(), techniques)
+    solve = TechniqueSolver(work.problem("cuda"), techniques)
     yield solve, solve.form.cost
 
 
 @contextmanager
-def by_package(work: Workload, left_out: tuple[str, ...]):
+def by_package(work: Ordered, left_out: tuple[str, ...]):
     with without(left_out):
-        yield get_backend("cuda").solver(work.anew().problem(), False), work.n_entries()
+        solve, _ = work.anew().solver("cuda")
+        yield solve, work.n_entries()
 
 
 @contextmanager
@@ -217,20 +198,20 @@ def without(left_out: tuple[str, ...]):
             setattr(*place)
 
 
-def measure(solve, cost: np.ndarray, work: Workload, iterations: np.ndarray, limit: float) -> dict:
+def measure(solve, cost: np.ndarray, work: Ordered, iterations: np.ndarray, limit: float) -> dict:
     """Time of all pairs [s], pairs timed, and the largest error."""
     error = float(np.abs(solve(work.pairs).values / work.values - 1).max())
     if not error < LARGEST_ERROR:
         raise SystemExit(f"relative error {error:.1e}")
     pairs = work.all_pairs()
-    total = cost[pairs].prod(axis=1) * np.maximum(iterations, 1)
-    cheap = np.flatnonzero(cost[pairs].prod(axis=1) <= np.median(cost[pairs].prod(axis=1)))
-    drawn = np.random.default_rng(7).permutation(cheap)
+    of_pairs = cost_of(pairs, cost)
+    total = of_pairs * np.maximum(iterations, 1)
+    drawn = np.random.default_rng(7).permutation(cheaper_half(of_pairs))
     some, spent = pilot(solve, pairs, drawn)
     guess = spent * total.sum() / total[some].sum()
     if guess <= limit:
-        times = [seconds(solve, pairs) for _ in range(3)]
-        return {"seconds": min(times), "timed": len(pairs), "pairs": len(pairs), "error": error}
+        best = timing.times(lambda: solve(pairs), warm_up=False)[0]
+        return {"seconds": best, "timed": len(pairs), "pairs": len(pairs), "error": error}
     n = min(int(len(some) * limit / spent), len(drawn))
     if n > len(some):
         some = drawn[:n]
@@ -253,9 +234,7 @@ def pilot(solve, pairs: np.ndarray, drawn: np.ndarray) -> tuple[np.ndarray, floa
 
 def seconds(solve, pairs: np.ndarray) -> float:
     """Time of one call; it ends when the values are on the host."""
-    begin = time.perf_counter()
-    solve(pairs)
-    return time.perf_counter() - begin
+    return timing.times(lambda: solve(pairs), 1, warm_up=False)[0]
 
 
 def by_workload(rows: list[dict]) -> dict[str, list[dict]]:

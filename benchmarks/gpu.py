@@ -31,7 +31,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import timing  # first: sets the number of threads
@@ -41,6 +41,7 @@ from sklearn_mgk.graphs import GraphBatch
 from sklearn_mgk.plan import make_problem
 from sklearn_mgk.solver import get_backend
 from sklearn_mgk.solver.layout import colour_order
+from sklearn_mgk.solver.problem import Problem
 from sklearn_mgk.solver.reach import find_reach
 from sklearn_mgk.solver.tables import MAX_TABLE_LABELS
 from sklearn_mgk.solver.topology import topology
@@ -63,10 +64,10 @@ NODAL_GRAPHS = 400
 MOST_PAIRS = 5_000_000  # up to which variants are timed
 
 FIRST = """
-import sys, time
+import pathlib, sys, time
 sys.path.insert(0, {folder!r})
 import gpu
-work = gpu.load({graphs!r}, {name!r})
+work = gpu.Workload.read(pathlib.Path({graphs!r}), {name!r})
 begin = time.perf_counter()
 work.kernel("cuda")(work.batch)
 print(time.perf_counter() - begin)
@@ -79,8 +80,8 @@ class Workload:
 
     batch: GraphBatch
     plain: MarginalizedGraphKernel
-    pairs: np.ndarray
-    values: np.ndarray
+    pairs: np.ndarray | None = None
+    values: np.ndarray | None = None
 
     def kernel(self, backend: str, **settings) -> MarginalizedGraphKernel:
         """Kernel with some settings."""
@@ -88,13 +89,35 @@ class Workload:
         params = {**self.plain.get_params(deep=False), **given, **settings}
         return MarginalizedGraphKernel(**params)
 
+    def problem(self, backend: str, **settings) -> Problem:
+        """Describe the linear systems."""
+        return make_problem(self.kernel(backend, **settings), self.batch)
+
     def solver(self, backend: str, eval_gradient: bool = False, **settings):
         """Return a prepared solver, and what it solves."""
-        problem = make_problem(self.kernel(backend, **settings), self.batch)
+        problem = self.problem(backend, **settings)
         return get_backend(backend).solver(problem, eval_gradient), problem
+
+    def solve_exactly(self, pairs: np.ndarray) -> None:
+        """Choose the pairs that are checked."""
+        self.pairs = pairs
+        self.values = self.solver("cpu", dtype="float64", tol=1e-12)[0](pairs).values
 
     def all_pairs(self) -> np.ndarray:
         return np.stack(np.triu_indices(len(self.batch)), axis=1)
+
+    def write(self, folder: Path, name: str) -> None:
+        """Write to a folder, which is made."""
+        folder.mkdir(parents=True, exist_ok=True)
+        with gzip.open(folder / f"{name}.pkl.gz", "wb", 6) as file:
+            pickle.dump(vars(self), file)
+        print(name, self.batch, flush=True)
+
+    @classmethod
+    def read(cls, folder: Path, name: str) -> Self:
+        """Read what `write` wrote."""
+        with gzip.open(folder / f"{name}.pkl.gz") as file:
+            return cls(**pickle.load(file))
 
 
 def main():
@@ -117,21 +140,11 @@ def main():
 
 def prepare(options) -> None:
     """Write the workloads, one file each."""
-    options.prepare.mkdir(parents=True, exist_ok=True)
     for name in options.sets:
         batch, kernel = make(name, options.data)
-        pairs = np.random.default_rng(5).integers(0, len(batch), (N_CHECKED, 2))
-        work = Workload(batch, kernel, pairs, np.empty(0))
-        work.values = work.solver("cpu", dtype="float64", tol=1e-12)[0](pairs).values
-        with gzip.open(options.prepare / f"{name}.pkl.gz", "wb", 6) as file:
-            pickle.dump(vars(work), file)
-        print(name, batch, flush=True)
-
-
-def load(folder: Path | str, name: str) -> Workload:
-    """Read a workload."""
-    with gzip.open(Path(folder) / f"{name}.pkl.gz") as file:
-        return Workload(**pickle.load(file))
+        work = Workload(batch, kernel)
+        work.solve_exactly(np.random.default_rng(5).integers(0, len(batch), (N_CHECKED, 2)))
+        work.write(options.prepare, name)
 
 
 def show_first_calls(options) -> None:
@@ -157,7 +170,7 @@ def show_times(options) -> None:
     """Print both tables."""
     plain, more = [], []
     for name in options.sets:
-        work = load(options.graphs, name)
+        work = Workload.read(options.graphs, name)
         row, launches = measure(name, work, options.repeats)
         print(*row, flush=True)
         plain.append(row)
@@ -258,7 +271,9 @@ def launches_timed() -> Iterator[list]:
         cuda.start = start
 
 
-def counts(problem, pairs: np.ndarray, iterations: np.ndarray) -> tuple[float, float, float]:
+def counts(
+    problem: Problem, pairs: np.ndarray, iterations: np.ndarray
+) -> tuple[float, float, float]:
     """Non-zeros and exponentials of all iterations, and the time that they need at least [ms]."""
     batch, edges = problem.batch, topology(problem.batch)
     entries = np.bincount(edges.graph, minlength=len(batch)).astype(float)
@@ -272,7 +287,7 @@ def counts(problem, pairs: np.ndarray, iterations: np.ndarray) -> tuple[float, f
     return products, exponentials, 1e3 * max(seconds)
 
 
-def share_in_reach(problem, edges) -> float:
+def share_in_reach(problem: Problem, edges) -> float:
     """Share of the pairs of edges that an edge kernel of windows does not leave out."""
     found = find_reach(problem, edges)
     if found is None:
